@@ -94,8 +94,8 @@ def test_devices_join_arrays_and_cuda_without_python() -> None:
     assert not dependencies(manifest("program")) & {"pyo3", "weft-cuda", "weft-device", "weft-bindings"}
 
 
-def test_mpi_and_the_planner_know_nothing_of_the_house() -> None:
-    for crate in ("mpi", "plan"):
+def test_mpi_shapes_and_the_planner_know_nothing_of_the_house() -> None:
+    for crate in ("mpi", "plan", "shape"):
         assert not {name for name in dependencies(manifest(crate)) if name.startswith(("weft-", "pyo3"))}
 
 

@@ -1,52 +1,42 @@
-//! Types of elements.
+//! Element types: those of the Python array API standard, and half precision.
 
 use std::fmt;
 
-/// The type of an array's elements.
+/// An element type. By kind, then by size: real floating types and complex ones come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[allow(missing_docs)] // each says what it is
 pub enum DType {
-    /// A truth value in one byte.
     Bool,
-    /// 8 bits, signed.
     Int8,
-    /// 16 bits, signed.
-    Int16,
-    /// 32 bits, signed.
-    Int32,
-    /// 64 bits, signed.
-    Int64,
-    /// 8 bits.
     UInt8,
-    /// 16 bits.
+    Int16,
     UInt16,
-    /// 32 bits.
+    Int32,
     UInt32,
-    /// 64 bits.
+    Int64,
     UInt64,
-    /// Half precision: in files alone.
     Float16,
-    /// Single precision.
     Float32,
-    /// Double precision.
     Float64,
-    /// Two of single precision.
     Complex64,
-    /// Two of double precision.
     Complex128,
 }
 
 impl DType {
-    /// All of them, in order.
-    pub const ALL: [Self; 14] = [
+    /// How many there are.
+    pub const COUNT: usize = 14;
+
+    /// All types, by number.
+    pub const ALL: [Self; Self::COUNT] = [
         Self::Bool,
         Self::Int8,
-        Self::Int16,
-        Self::Int32,
-        Self::Int64,
         Self::UInt8,
+        Self::Int16,
         Self::UInt16,
+        Self::Int32,
         Self::UInt32,
+        Self::Int64,
         Self::UInt64,
         Self::Float16,
         Self::Float32,
@@ -55,33 +45,45 @@ impl DType {
         Self::Complex128,
     ];
 
-    /// `NumPy`'s name of it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        const NAMES: [&str; 14] = [
-            "bool",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "uint8",
-            "uint16",
-            "uint32",
-            "uint64",
-            "float16",
-            "float32",
-            "float64",
-            "complex64",
-            "complex128",
-        ];
-        NAMES[self as usize]
-    }
-
     /// Bytes of an element.
     #[must_use]
-    pub fn size(self) -> usize {
-        const SIZES: [usize; 14] = [1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 8, 16];
-        SIZES[self as usize]
+    #[inline]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::Int8 | Self::UInt8 => 1,
+            Self::Int16 | Self::UInt16 | Self::Float16 => 2,
+            Self::Int32 | Self::UInt32 | Self::Float32 => 4,
+            Self::Int64 | Self::UInt64 | Self::Float64 | Self::Complex64 => 8,
+            Self::Complex128 => 16,
+        }
+    }
+
+    /// Whether it is a floating-point type, real or complex.
+    #[must_use]
+    #[inline]
+    pub const fn is_floating(self) -> bool {
+        self as u8 >= Self::Float16 as u8
+    }
+
+    /// NumPy's name of it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int8 => "int8",
+            Self::UInt8 => "uint8",
+            Self::Int16 => "int16",
+            Self::UInt16 => "uint16",
+            Self::Int32 => "int32",
+            Self::UInt32 => "uint32",
+            Self::Int64 => "int64",
+            Self::UInt64 => "uint64",
+            Self::Float16 => "float16",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Complex64 => "complex64",
+            Self::Complex128 => "complex128",
+        }
     }
 
     /// The type of this name.
@@ -89,26 +91,22 @@ impl DType {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|each| each.name() == name)
     }
-
-    /// The type that `MXNet`'s files write as this number.
-    #[must_use]
-    pub fn numbered(number: i64) -> Option<Self> {
-        const NUMBERS: [DType; 8] = [
-            DType::Float32,
-            DType::Float64,
-            DType::Float16,
-            DType::UInt8,
-            DType::Int32,
-            DType::Int8,
-            DType::Int64,
-            DType::Bool,
-        ];
-        usize::try_from(number).ok().and_then(|number| NUMBERS.get(number).copied())
-    }
 }
 
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DType;
+
+    #[test]
+    fn types_are_listed_in_the_order_of_their_numbers_and_found_by_name() {
+        assert!(DType::ALL.iter().enumerate().all(|(number, dtype)| *dtype as usize == number));
+        assert!(DType::ALL.iter().all(|dtype| DType::named(dtype.name()) == Some(*dtype)));
+        assert_eq!(DType::named("int"), None);
     }
 }

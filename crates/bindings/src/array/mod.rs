@@ -1,6 +1,5 @@
 //! Arrays as Python holds them: the handle, what the tape knows of its value, dtypes, operators.
 
-pub(crate) mod dtypes;
 mod look;
 mod ndarray;
 pub(crate) mod numpy;

@@ -1,6 +1,6 @@
 //! NumPy's own arrays by its C API: to make one, or to tell what it is, takes a tenth of the time that a call of its class takes.
 
-use super::dtypes;
+use crate::interpreter::dtypes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

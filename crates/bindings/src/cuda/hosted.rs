@@ -2,8 +2,9 @@
 //! accesses ask for, and what they issue there is followed by the op's fence.
 
 use super::memory::buffer_of;
-use crate::array::{dtypes, raised};
+use crate::array::raised;
 use crate::errors;
+use crate::interpreter::dtypes;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;

@@ -3,9 +3,10 @@
 use super::hosted::{DeviceMemory, granted_place};
 use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
-use crate::array::{NDArray, check_look, dtypes, raised};
+use crate::array::{NDArray, check_look, raised};
 use crate::engine::Engine;
 use crate::errors;
+use crate::interpreter::dtypes;
 use crate::tape::moves::now;
 use crate::wait;
 use pyo3::prelude::*;

@@ -1,8 +1,9 @@
 //! Arguments of kernels: what is given against what the source says.
 
+use crate::array::NDArray;
 use crate::array::operator;
-use crate::array::{NDArray, dtypes};
 use crate::errors;
+use crate::interpreter::dtypes;
 use crate::tape::moves::now;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

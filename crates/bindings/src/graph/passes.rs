@@ -5,8 +5,9 @@ use super::held::thrown;
 use super::nodes::{PyNode, PyNodeEntry};
 use super::registry::OpEntry;
 use super::symbols::SymbolCore;
-use super::values::{dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
+use super::values::{dtype_from_python, shape_from_python, shape_to_python};
 use crate::errors;
+use crate::interpreter::dtypes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
@@ -130,7 +131,7 @@ pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str)
     let dtypes = graph.0.wanted::<DTypes>(DTYPE, "infer_type").map_err(raise)?;
     let list = |part: &Vec<usize>| {
         let found: PyResult<Vec<_>> =
-            part.iter().map(|&at| dtypes[at].map(|dtype| dtype_to_python(py, dtype)).transpose()).collect();
+            part.iter().map(|&at| dtypes[at].map(|dtype| dtypes::to_python(py, dtype)).transpose()).collect();
         PyList::new(py, found?)
     };
     parts.iter().map(list).collect()

@@ -1,6 +1,6 @@
 //! NumPy's dtypes and ours.
 
-use crate::errors;
+use super::errors;
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -31,13 +31,18 @@ pub(crate) fn scalar_type(py: Python<'_>, dtype: DType) -> PyResult<&Py<PyAny>> 
     Ok(&types[dtype as usize])
 }
 
+/// The type that NumPy's dtype of it stands for: one of the objects that `to_python` answers.
+pub(crate) fn known_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    Ok(known(dtype.py())?.iter().position(|known| known.is(dtype)).map(|at| DType::ALL[at]))
+}
+
 /// The type that a `numpy.dtype`, or what makes one, stands for.
 pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     let py = dtype.py();
-    let known = known(py)?;
-    if let Some(at) = known.iter().position(|known| known.is(dtype)) {
-        return Ok(DType::ALL[at]);
+    if let Some(found) = known_dtype(dtype)? {
+        return Ok(found);
     }
+    let known = known(py)?;
     let dtype = py.import("numpy")?.getattr("dtype")?.call1((dtype,))?;
     for (at, known) in known.iter().enumerate() {
         if dtype.eq(known)? {
@@ -52,8 +57,8 @@ pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
 /// The type that something stands for without having to be asked: one of NumPy's dtypes or of its scalars' types, or Python's.
 pub(crate) fn known_as(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let py = dtype.py();
-    if let Some(at) = known(py)?.iter().position(|known| known.is(dtype)) {
-        return Ok(Some(DType::ALL[at]));
+    if let Some(found) = known_dtype(dtype)? {
+        return Ok(Some(found));
     }
     let python = [
         (PyFloat::type_object(py), DType::Float64),

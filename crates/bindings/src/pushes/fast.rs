@@ -3,9 +3,10 @@
 use super::fresh::fresh_product;
 use super::on_device;
 use super::strided::Loop;
-use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
+use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::interpreter::dtypes;
 use crate::tape::moves::{elsewhere, instead};
 use crate::tape::short;
 use crate::trace;
@@ -15,7 +16,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, cast_loop, push_elementwise, recording};
+use weft_array::{
+    Array, ArrayError, DType, Operand, Scalar, StridedLoop, broadcast_shapes, cast_loop, push_elementwise, recording,
+};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -352,7 +355,7 @@ impl<'a, 'py> Operands<'a, 'py> {
         let own = &own.inner;
         match self {
             Self::Array(array) if !array.get().inner.layout().is_shaped_like(own.layout()) => {
-                let shape = broadcast(&own.layout().shape, &array.get().inner.layout().shape)?;
+                let shape = broadcast_shapes(&own.layout().shape, &array.get().inner.layout().shape)?;
                 Some(Array::empty(own.engine(), &shape, result))
             }
             _ => Some(Array::like(own, result)),
@@ -364,7 +367,7 @@ impl<'a, 'py> Operands<'a, 'py> {
     fn fit_into(&self, own: &NDArray) -> bool {
         let Self::Array(array) = self else { return true };
         let (own, other) = (own.inner.layout(), array.get().inner.layout());
-        other.is_shaped_like(own) || broadcast(&own.shape, &other.shape).is_some_and(|shape| shape == own.shape)
+        other.is_shaped_like(own) || broadcast_shapes(&own.shape, &other.shape).is_some_and(|shape| shape == own.shape)
     }
 
     #[inline]

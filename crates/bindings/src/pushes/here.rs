@@ -2,9 +2,10 @@
 //! and to ask for it.
 
 use super::memory;
-use crate::array::{NDArray, dtypes, numpy};
+use crate::array::{NDArray, numpy};
 use crate::call::{call, call_with};
 use crate::engine::Engine;
+use crate::interpreter::dtypes;
 use crate::location::Location;
 use crate::tape::moves::{elsewhere, now, taken};
 use crate::tape::{record, short};

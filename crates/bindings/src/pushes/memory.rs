@@ -1,9 +1,10 @@
 //! Arrays from and to memory that Python sees.
 
-use crate::array::{NDArray, dtypes, numpy, raised};
+use crate::array::{NDArray, numpy, raised};
 use crate::cuda;
 use crate::engine::Engine;
 use crate::errors;
+use crate::interpreter::dtypes;
 use crate::tape::moves::now;
 use crate::tape::record;
 use crate::trace;

@@ -1,8 +1,9 @@
 //! Short ways of what makes arrays out of few numbers: ranges, spaced numbers, diagonals. Their elements are NumPy's, bit for bit. They
 //! answer None for whatever is rare or refused, which goes the long way, and where this thread records.
 
-use crate::array::{NDArray, dtypes, numpy, raised};
+use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
+use crate::interpreter::dtypes;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};

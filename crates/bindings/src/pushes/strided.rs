@@ -1,9 +1,10 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
 use crate::array::operator::scalar;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::errors;
+use crate::interpreter::dtypes;
 use crate::tape::moves::{now, taken};
 use crate::tape::record;
 use crate::trace;
