@@ -1,6 +1,6 @@
 //! What the steps of a call are told, and how they run.
 
-use super::keeper::Keeper;
+use super::layout_cache::Keeper;
 use super::program::shifted;
 use crate::memory::Lease;
 use crate::recorded::EntryAccess;

@@ -1,11 +1,11 @@
 //! From planned instructions to steps of a replay of the engine.
 
 use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, PartStep, Places};
-use super::keeper::Keeper;
-use super::parts::Parts;
+use super::failure_groups::{Share, SharedStep, shares};
+use super::graphs::Parts;
+use super::last_access::{Look, Spans};
+use super::layout_cache::Keeper;
 use super::ports::Ports;
-use super::shares::{Share, SharedStep, shares};
-use super::spans::{Look, Spans};
 use crate::ProgramError;
 use crate::recorded::{Entry, EntryAccess, Instruction, Recorded, Source};
 use smallvec::SmallVec;

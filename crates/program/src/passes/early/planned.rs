@@ -12,7 +12,7 @@ const LITTLE: usize = 1 << 20;
 const MANY: usize = 20_000;
 
 /// The instructions in the best order.
-pub(super) fn lean(recorded: &Recorded, instructions: Vec<Instruction>) -> Vec<Instruction> {
+pub(in crate::passes) fn planned(recorded: &Recorded, instructions: Vec<Instruction>) -> Vec<Instruction> {
     let as_is: Vec<usize> = (0..instructions.len()).collect();
     let most = peak(recorded, &instructions, &as_is);
     if most < LITTLE || instructions.len() > MANY {

@@ -4,6 +4,10 @@
 //! So a gradient goes with its update, before that of the layer below is computed, and no more is in use at any time than in
 //! recorded order.
 
+mod planned;
+
+pub(super) use planned::planned;
+
 use crate::recorded::{Instruction, Recorded, depend};
 use std::collections::BTreeSet;
 
@@ -101,7 +105,7 @@ fn temporaries(recorded: &Recorded, instruction: &Instruction) -> BTreeSet<usize
 }
 
 /// The instructions in this order.
-pub(super) fn early(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Instruction> {
+pub(super) fn moved_up(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Instruction> {
     let mut order = Early::new(recorded, instructions);
     let mut ready = BTreeSet::new();
     for at in 0..instructions.len() {
