@@ -105,13 +105,9 @@ __all__ = [
     "graph_correct_layout",
     "graph_describe_derived",
     "graph_draw",
-    "graph_eliminate_common",
-    "graph_eliminate_dead",
-    "graph_eliminate_identity",
     "graph_find_pass",
     "graph_fold_constants",
     "graph_functionalise",
-    "graph_fuse",
     "graph_gradient",
     "graph_infer_shape",
     "graph_infer_type",
@@ -119,7 +115,6 @@ __all__ = [
     "graph_is_of_kind",
     "graph_list_passes",
     "graph_load_json",
-    "graph_order_mutation",
     "graph_place_device",
     "graph_plan_memory",
     "graph_print_ir",
@@ -188,6 +183,9 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 POLICIES: tuple[str, ...]
+# What tape_opens and tape_hears_all answer, besides 0 for unheard and 1 for heard.
+TAPE_COERCED: int
+TAPE_ELSEWHERE: int
 _debug_build: bool
 
 @final
@@ -1353,7 +1351,6 @@ def graph_inferred(graph: GraphCore, key: str) -> list[list[Any]]: ...
 def graph_calls(
     graph: GraphCore, prepare: Callable[[Any, dict[str, Any], bool], object]
 ) -> tuple[list[tuple[str, int]], list[GraphCall]]: ...
-def graph_order_mutation(graph: GraphCore) -> GraphCore: ...
 def graph_place_device(
     graph: GraphCore, key: str, assign: dict[str, str], copy: OpEntry, default: str | None
 ) -> GraphCore: ...
@@ -1362,12 +1359,8 @@ def graph_recompute(
     graph: GraphCore, forward: SymbolCore, limit: int | None, memory: str, outputs: bool, named: Sequence[str]
 ) -> GraphCore: ...
 def graph_functionalise(graph: GraphCore, states: bool) -> GraphCore: ...
-def graph_fuse(graph: GraphCore) -> GraphCore: ...
 def graph_describe_derived(op: OpEntry) -> None: ...
 def graph_correct_layout(graph: GraphCore, layouts: dict[str, str]) -> GraphCore: ...
-def graph_eliminate_common(graph: GraphCore) -> GraphCore: ...
-def graph_eliminate_dead(graph: GraphCore) -> GraphCore: ...
-def graph_eliminate_identity(graph: GraphCore) -> GraphCore: ...
 def graph_fold_constants(graph: GraphCore, evaluate: object) -> GraphCore: ...
 def graph_print_ir(graph: GraphCore, entries: Sequence[str], nodes: Sequence[str]) -> str: ...
 def graph_draw(graph: GraphCore, svg: bool) -> str: ...

@@ -22,15 +22,13 @@ from weft._core import (
     IndexedGraph,
     Node,
     NodeEntry,
+    graph_apply_pass,
     graph_correct_layout,
     graph_draw,
-    graph_eliminate_common,
-    graph_eliminate_dead,
     graph_fold_constants,
     graph_infer_shape,
     graph_infer_type,
     graph_load_json,
-    graph_order_mutation,
     graph_place_device,
     graph_plan_memory,
     graph_print_ir,
@@ -135,7 +133,7 @@ def order_mutation(graph: Graph) -> Graph:
 
     What reads a version comes before the call that mutates it, and after the one that made it.
     """
-    return Graph._of(graph_order_mutation(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "order_mutation"))
 
 
 def place_device(
@@ -262,12 +260,12 @@ def eliminate_common(graph: Graph) -> Graph:
     >>> len(weft.graph.eliminate_common(weft.graph.Graph(weft.exp(x) + weft.exp(x))).indexed_graph())
     3
     """
-    return Graph._of(graph_eliminate_common(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "eliminate_common"))
 
 
 def eliminate_dead(graph: Graph) -> Graph:
     """Return the graph without calls of which nothing is used: those that only come before others."""
-    return Graph._of(graph_eliminate_dead(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "eliminate_dead"))
 
 
 def fold_constants(graph: Graph) -> Graph:

@@ -41,6 +41,7 @@ pub use ops::{
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Lanes, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce,
-    Slots, SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, sort_step,
+    Slots, SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, is_cast_apart,
+    sort_step,
 };
 pub use tuple::Tuple;

@@ -1,6 +1,6 @@
-"""The registry's own passes, under their names here and in NNVM.
+"""The registry's own passes that take parameters, under their names here and in NNVM.
 
-A pass that takes parameters reads them from attributes of the graph, as NNVM's do.
+They read them from attributes of the graph, as NNVM's do. Passes that take nothing but a graph are registered by the core.
 """
 
 from __future__ import annotations
@@ -31,11 +31,6 @@ def _load_json(graph: g.Graph) -> g.Graph:
     return g.load_json(graph.attrs["json"])
 
 
-def _save_json(graph: g.Graph) -> g.Graph:
-    graph.attrs["json"] = g.save_json(graph)
-    return graph
-
-
 def _place_device(graph: g.Graph) -> g.Graph:
     return g.place_device(
         graph,
@@ -60,42 +55,28 @@ def _print_ir(graph: g.Graph) -> g.Graph:
     return graph
 
 
-_SIZES = ("storage_id", "storage_offset", "storage_inplace_index", "storage_allocated_bytes", "storage_peak_live_bytes")
-
-
-_SIZED = {"change_graph": True, "requires": ["shape", "dtype"]}
-
-
 def register_own() -> None:
     """Register them, once.
 
     Examples
     --------
     >>> import weft
-    >>> weft.graph.get_pass("PlanMemory").requires
-    ('shape', 'dtype')
+    >>> weft.graph.get_pass("Gradient").requires
+    ('grad_ys', 'grad_xs')
     """
     passes: list[tuple[tuple[str, str], Callable[[g.Graph], g.Graph], dict[str, Any]]] = [
         (("infer_shape", "InferShape"), _infer_shape, {"provides": ["shape", "shape_num_unknown_nodes"]}),
         (("infer_type", "InferType"), _infer_type, {"provides": ["dtype"]}),
         (("load_json", "LoadJSON"), _load_json, {"change_graph": True, "requires": ["json"]}),
-        (("save_json", "SaveJSON"), _save_json, {"provides": ["json"]}),
-        (("order_mutation", "OrderMutation"), g.order_mutation, {"change_graph": True}),
         (
             ("place_device", "PlaceDevice"),
             _place_device,
             {"change_graph": True, "requires": ["device_assign_map"], "provides": ["device"]},
         ),
         (("gradient", "Gradient"), _gradient, {"change_graph": True, "requires": ["grad_ys", "grad_xs"]}),
-        (("plan_memory", "PlanMemory"), g.plan_memory, {"requires": ["shape", "dtype"], "provides": list(_SIZES)}),
         (("correct_layout", "CorrectLayout"), _correct_layout, {"change_graph": True, "provides": ["layout"]}),
         (("print_ir", "PrintGraphIR"), _print_ir, {"provides": ["graphir"]}),
-        (("eliminate_common", "EliminateCommon"), g.eliminate_common, {"change_graph": True}),
-        (("eliminate_dead", "EliminateDead"), g.eliminate_dead, {"change_graph": True}),
         (("fold_constants", "FoldConstants"), g.fold_constants, {"change_graph": True}),
-        (("eliminate_identity", "EliminateIdentity"), g.eliminate_identity, _SIZED),
-        (("functionalise", "Functionalise"), g.functionalise, {"change_graph": True}),
-        (("fuse", "Fuse"), g.fuse, {"change_graph": True}),
     ]
     known = g.list_passes()
     for names, function, options in passes:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from weft._core import graph_eliminate_identity, graph_functionalise, graph_fuse
+from weft._core import graph_apply_pass, graph_functionalise
 from weft._graph import derived as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
 from weft._graph.graphs import Graph, core_of
 
@@ -26,7 +26,7 @@ def eliminate_identity(graph: Graph) -> Graph:
     >>> [node.op.name for node in g.eliminate_identity(sized).indexed_graph().nodes if node.op]
     ['exp']
     """
-    return Graph._of(graph_eliminate_identity(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "eliminate_identity"))
 
 
 def functionalise(graph: Graph, *, states: bool = False) -> Graph:
@@ -92,4 +92,4 @@ def fuse(graph: Graph) -> Graph:
     }
     <BLANKLINE>
     """
-    return Graph._of(graph_fuse(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "fuse"))

@@ -1,15 +1,15 @@
 //! Arrays as Python holds them: the handle, what the tape knows of its value, dtypes, operators.
 
-mod look;
 mod ndarray;
 pub(crate) mod numpy;
 pub(crate) mod operator;
+mod peek;
 pub(crate) mod tape;
 
-pub(crate) use look::check_look;
 pub(crate) use ndarray::NDArray;
+pub(crate) use peek::check_look;
 
-use crate::errors;
+use crate::interpreter::errors;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use weft_array::ArrayError;

@@ -1,8 +1,8 @@
 //! Looks at values while a program is recorded.
 
 use super::raised;
-use crate::errors;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use weft_array::{Array, Tuple, recording as tapes};
 

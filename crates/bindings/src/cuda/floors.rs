@@ -2,9 +2,9 @@
 
 use super::memory::{buffer_of, expect, not_there};
 use crate::array::NDArray;
-use crate::errors;
-use crate::tape::moves::now;
-use crate::wait;
+use crate::array::tape::moves::now;
+use crate::engine::wait;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{CallTimes, Kernel, Label, Launch, Parameter};

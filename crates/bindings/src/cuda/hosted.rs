@@ -3,8 +3,8 @@
 
 use super::memory::buffer_of;
 use crate::array::raised;
-use crate::errors;
 use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;

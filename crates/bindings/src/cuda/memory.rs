@@ -3,8 +3,8 @@
 use super::runtime;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
 use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::{Array, Buffer, DType, Layout, Ownership};
 use weft_cuda::{Device, DeviceBuffer};

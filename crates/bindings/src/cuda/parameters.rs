@@ -2,9 +2,9 @@
 
 use crate::array::NDArray;
 use crate::array::operator;
-use crate::errors;
+use crate::array::tape::moves::now;
 use crate::interpreter::dtypes;
-use crate::tape::moves::now;
+use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

@@ -1,7 +1,7 @@
 //! What traces are told of devices.
 
 use super::runtime;
-use crate::wait;
+use crate::engine::wait;
 use pyo3::prelude::*;
 use std::time::Duration;
 use weft_cuda::Lane;

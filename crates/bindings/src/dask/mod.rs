@@ -15,8 +15,8 @@ mod run;
 
 use crate::array::raised;
 use crate::engine::Engine;
-use crate::errors;
-use crate::variable::Variable;
+use crate::engine::variable::Variable;
+use crate::interpreter::errors;
 use legacy::Conversion;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

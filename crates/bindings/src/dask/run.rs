@@ -1,6 +1,6 @@
 //! What a graph of calls has come to: values, who still needs them, the first exception.
 
-use crate::call::call_with;
+use crate::interpreter::call::call_with;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

@@ -1,8 +1,8 @@
 //! Pushes that wait for room, and let others in.
 
 use super::{Engine, wait};
-use crate::errors;
-use crate::trace::Traced;
+use crate::interpreter::errors;
+use crate::payloads::trace::Traced;
 use pyo3::prelude::*;
 use std::time::Duration;
 use weft_array::recording;

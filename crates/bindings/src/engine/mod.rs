@@ -1,6 +1,6 @@
 //! Engines and variables as Python holds them, and waits. What Python calls on an engine is in `face`.
 
-mod room;
+mod backpressure;
 mod settings;
 mod tracing;
 pub(crate) mod variable;
@@ -8,7 +8,7 @@ pub(crate) mod wait;
 
 pub(crate) use settings::{Given, at_least_one, check_interval};
 
-use crate::exceptions::Exceptions;
+use crate::interpreter::exceptions::Exceptions;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, OnceLock};
 

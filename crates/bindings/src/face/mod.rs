@@ -2,7 +2,7 @@
 
 mod engine;
 mod ndarray;
+mod operand;
 mod part;
 pub(crate) mod process;
-mod taken;
 mod values;

@@ -1,9 +1,9 @@
 //! Exit and fork.
 
 use crate::cuda::runtime;
-use crate::errors;
-use crate::location::Location;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use pyo3::exceptions::PyBaseExceptionGroup;
 use pyo3::ffi;
 use pyo3::prelude::*;

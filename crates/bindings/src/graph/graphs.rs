@@ -1,11 +1,11 @@
 //! What a `weft.graph.Graph` rests on, and `weft.graph.IndexedGraph`.
 
-use super::held::{Held, object};
 use super::nodes::PyNode;
+use super::py_values::{Held, object};
 use super::symbols::SymbolCore;
 use super::values::{optional_dtype, shape_from_python, shape_to_python};
-use crate::errors;
 use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The planner of offsets.
 
-use crate::errors;
+use crate::interpreter::errors;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::cell::RefCell;

@@ -1,11 +1,11 @@
 //! The record of an op in the registry, and its groups.
 
-use super::held::{Held, object, thrown};
 use super::nodes::PyNode;
+use super::py_values::{Held, object, thrown};
 use super::rules::{Forward, PyGradient, PyLayout, PyRule};
 use super::values::{attributes_from_python, attributes_to_python};
-use crate::errors;
 use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::any::Any;

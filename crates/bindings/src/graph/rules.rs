@@ -1,7 +1,7 @@
 //! Rules that are Python's functions.
 
-use super::held::thrown;
 use super::nodes::PyNode;
+use super::py_values::thrown;
 use super::symbols::SymbolCore;
 use super::values::{attributes_to_python, optional_dtype, shape_from_python, shape_to_python};
 use crate::interpreter::dtypes;

@@ -1,8 +1,8 @@
 //! Values of attributes, shapes and dtypes, from Python and to Python.
 
-use super::held::Hashed;
-use crate::errors;
+use super::py_values::Hashed;
 use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};

@@ -1,7 +1,7 @@
 //! A call of MPI's as the payload of an op: begun by the worker of its queue, or by who waits in its place.
 
 use crate::interpreter::failures::CommunicatorFailure;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{ArrayError, Opaque, Operands, Repeatable};

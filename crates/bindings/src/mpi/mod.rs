@@ -2,14 +2,14 @@
 
 mod calling;
 
+use crate::array::tape::moves::now;
+use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::location::Location;
-use crate::tape::moves::now;
-use crate::tape::record;
-use crate::trace;
-use crate::variable::Variable;
+use crate::engine::variable::Variable;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
+use crate::payloads::trace;
 use calling::{Calling, CallingStep, Carry};
 use pyo3::prelude::*;
 use pyo3::types::PyString;

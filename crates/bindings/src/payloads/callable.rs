@@ -2,11 +2,11 @@
 
 use super::answering::{self, Answering};
 use super::completion::Completion;
-use crate::call::call;
-use crate::errors;
-use crate::exceptions::Exceptions;
+use crate::interpreter::call::call;
+use crate::interpreter::errors;
+use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::Raised;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -3,7 +3,7 @@
 use super::callable::{AsyncCallable, Callable};
 use super::native::Native;
 use super::trace::Traced;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use weft_array::{ArrayError, Opaque, Operands, recording};

@@ -2,10 +2,10 @@
 
 use super::compiled::{Compiled, raised_program};
 use super::notes;
+use crate::array::tape::moves::{now, taken};
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::tape::moves::{now, taken};
+use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -1,19 +1,19 @@
 //! Ops on arrays that a Python function computes.
 
 use super::memory::{self, Lasting};
-use crate::answering::{self, Answering};
-use crate::arguments;
+use crate::array::tape::moves::taken;
+use crate::array::tape::record;
 use crate::array::{NDArray, raised};
-use crate::call::call;
-use crate::callable::{cause, name_of};
 use crate::cuda::hosted;
-use crate::exceptions::Exceptions;
-use crate::location::Location;
+use crate::engine::variable::Variable;
+use crate::interpreter::arguments;
+use crate::interpreter::call::call;
+use crate::interpreter::exceptions::Exceptions;
+use crate::interpreter::location::Location;
+use crate::payloads::answering::{self, Answering};
+use crate::payloads::callable::{cause, name_of};
 use crate::payloads::refuse_answering;
-use crate::tape::moves::taken;
-use crate::tape::record;
-use crate::trace;
-use crate::variable::Variable;
+use crate::payloads::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::mem::offset_of;

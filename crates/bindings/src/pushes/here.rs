@@ -2,14 +2,14 @@
 //! and to ask for it.
 
 use super::memory;
+use crate::array::tape::moves::{elsewhere, now, taken};
+use crate::array::tape::{record, short};
 use crate::array::{NDArray, numpy};
-use crate::call::{call, call_with};
 use crate::engine::Engine;
+use crate::interpreter::call::{call, call_with};
 use crate::interpreter::dtypes;
-use crate::location::Location;
-use crate::tape::moves::{elsewhere, now, taken};
-use crate::tape::{record, short};
-use crate::trace;
+use crate::interpreter::location::Location;
+use crate::payloads::trace;
 use pyo3::exceptions::{PyException, PyMemoryError};
 use pyo3::intern;
 use pyo3::prelude::*;

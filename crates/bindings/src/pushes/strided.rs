@@ -1,13 +1,13 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
 use crate::array::operator::scalar;
+use crate::array::tape::moves::{now, taken};
+use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
-use crate::errors;
 use crate::interpreter::dtypes;
-use crate::tape::moves::{now, taken};
-use crate::tape::record;
-use crate::trace;
+use crate::interpreter::errors;
+use crate::payloads::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -2,9 +2,9 @@
 
 use super::key::Key;
 use crate::array::NDArray;
+use crate::array::tape::handle;
 use crate::engine::Engine;
-use crate::errors;
-use crate::tape::handle;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{

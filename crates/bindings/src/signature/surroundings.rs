@@ -1,7 +1,7 @@
 //! What surrounds a call and is part of its signature: whether programs are on, the default engine, whether one trains.
 
 use super::key::Around;
-use crate::tape::listen::tape_surroundings;
+use crate::array::tape::listen::tape_surroundings;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;

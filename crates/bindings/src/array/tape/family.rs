@@ -7,7 +7,7 @@ use super::node::{Input, Saved, TapeNode, Value};
 use super::record;
 use crate::array::NDArray;
 use crate::interpreter::dtypes;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

@@ -1,5 +1,5 @@
 //! What a worker thread does from its start to its end.
-#![doc = include_str!("sleep.md")]
+#![doc = include_str!("../sleep.md")]
 
 mod doze;
 mod hold;
@@ -332,5 +332,5 @@ impl Worker<'_> {
 }
 
 #[cfg(all(test, loom))]
-#[path = "../loom_tests/sleep.rs"]
+#[path = "../../loom_tests/sleep.rs"]
 mod loom_tests;
