@@ -269,7 +269,7 @@ def test_python_starts_no_thread_of_its_own() -> None:
         # The benchmarks run peers, and ask the C library for native ops; the driver is asked for its devices.
         if path.is_relative_to(package / "bench") or path == package / "_machine" / "gpus.py":
             continue
-        if path == package / "_program" / "outside.py":
+        if path == package / "_program" / "unrecorded.py":
             continue  # what is not to be recorded is made on a thread that does not record
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\bimport Thread\b|\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), (
@@ -278,17 +278,17 @@ def test_python_starts_no_thread_of_its_own() -> None:
 
 
 #: How a call of an array function walks: each stage knows those before it, and none after.
-STAGES = ("rules", "scalars", "operands", "plans", "places", "callables", "copies", "door", "dispatch")
+STAGES = ("scalars", "operands", "plans", "outputs", "callables", "copies", "door", "dispatch")
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_call_walks_one_way(stage: str) -> None:
     later = set(STAGES[STAGES.index(stage) + 1 :])
-    path = ROOT / "python" / "weft" / "_array" / f"{stage}.py"
+    path = ROOT / "python" / "weft" / "_call" / f"{stage}.py"
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "weft._array":
+        if isinstance(node, ast.ImportFrom) and node.module == "weft._ops":
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft._array."):
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft._call."):
             names.add((node.module or "").rpartition(".")[2])
     assert not names & later

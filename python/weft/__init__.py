@@ -3,8 +3,8 @@
 A program stays serial to read; every operation says which variables it reads and which it mutates; the engine runs side
 by side all that may run so, and in order all that must.
 
-The functions of this module are NumPy's, on `NDArray`: each pushes what it has to do and returns at once, and only
-asking for values waits. What is not an array's arithmetic becomes an op by `task`, or by `Engine.push`.
+The functions of this module are NumPy's, on `NDArray`: each pushes its work and returns at once, and only asking for
+values waits. Other code becomes an op by `task`, or by `Engine.push`.
 
 Examples
 --------
@@ -66,12 +66,6 @@ from weft import (
     symbol as symbol,
     tensor as tensor,
 )
-from weft._access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
-from weft._array.info import __array_namespace_info__ as __array_namespace_info__
-from weft._array.interop import attach as _attach_interop
-from weft._array.methods import attach as _attach_methods
-from weft._array.namespace import *  # noqa: F403 - module by module
-from weft._array.waiting import wait_all as wait_all
 from weft._core import (
     Completion as Completion,
     Engine as Engine,
@@ -82,22 +76,29 @@ from weft._core import (
     memory_stats as memory_stats,
     memory_trim as memory_trim,
 )
-from weft._default import get_engine as get_engine, set_engine as set_engine
-from weft._device import Device as Device, cpu as cpu, gpu as gpu
-from weft._executor import Executor as Executor
-from weft._exit import install as _install
-from weft._gradient import attach as _attach_rules
-from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
-from weft._program.block import capture as capture
+from weft._engine.access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
+from weft._engine.array_waits import wait_all as wait_all
+from weft._engine.default import get_engine as get_engine, set_engine as set_engine
+from weft._engine.executor import Executor as Executor
+from weft._engine.exit import install as _install
+from weft._engine.labels import Device as Device, cpu as cpu, gpu as gpu
+from weft._engine.notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
+from weft._engine.task import TaskHandle as TaskHandle, task as task
+from weft._engine.wait import wait as wait, wait_async as wait_async
+from weft._handle.methods import attach as _attach_methods
+from weft._numpy.interop import attach as _attach_interop
+from weft._numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
+from weft._ops.gradients import attach as _attach_rules
+from weft._ops.namespace import *  # noqa: F403 - module by module
+from weft._ops.trace import trace as trace
+from weft._program.capture import capture as capture
 from weft._program.control import cond as cond, scan as scan
-from weft._program.eagerly import eager as eager
-from weft._program.entry import program as program
+from weft._program.decorator import program as program
 from weft._program.program import Program as Program
-from weft._task import TaskHandle as TaskHandle, task as task
-from weft._trace.entry import trace as trace
+from weft._program.switch import eager as eager
+from weft._registry.op import Aval as Aval, register_op as register_op
 from weft._trace.progress import progress as progress
 from weft._trace.recorder import Trace as Trace
-from weft._wait import wait as wait, wait_async as wait_async
 from weft.autograd import (
     checkpoint as checkpoint,
     grad as grad,
@@ -105,7 +106,6 @@ from weft.autograd import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from weft.ops import Aval as Aval, register_op as register_op
 
 # isort: on
 
@@ -124,7 +124,7 @@ else:
         if name != "__version__":
             import sys  # noqa: PLC0415 - as above
 
-            from weft._array.absent import hint_for  # noqa: PLC0415 - as above
+            from weft._numpy.hints import hint_for  # noqa: PLC0415 - as above
 
             own = sys.modules[__name__]  # for Python, which looks there for a name that is nearly this one
             raise AttributeError(f"module 'weft' has no attribute {name!r}{hint_for(name)}", name=name, obj=own)

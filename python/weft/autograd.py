@@ -1,10 +1,10 @@
-"""Gradients of what arrays are computed from, by a tape that listens while ops are pushed.
+"""Gradients by a tape that listens while ops are pushed.
 
 SINGA's operators are here, too, under its names: functions (`conv2d`, `softmax_cross_entropy`), and classes that are made
 with settings and called with arrays (`Clip`, `Gemm`).
 
-An array says that its gradient is wanted by `requires_grad`; from then on the tape notes each op over it, and over what it
-gives, until `backward` or `gradients` walk back. `weft.grad` and its like do the same for a function's arguments.
+An array says that its gradient is wanted by `requires_grad`; from then on the tape notes each op over it, and over its
+results, until `backward` or `gradients` walk back. `weft.grad` and its like do the same for a function's arguments.
 
 Attributes
 ----------
@@ -27,8 +27,52 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
-from weft._operators import table as _table
-from weft._operators.aliases import (
+from weft._singa import operator_table as _table
+from weft._singa.elementwise import (  # noqa: F401 - names of SINGA's that begin with an underscore
+    cast,
+    clip,
+    elu,
+    hardsigmoid,
+    identity,
+    leakyrelu,
+    logical_and as _and,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    logical_not as _not,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    logical_or as _or,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    logical_xor as _xor,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    max_of as max,
+    mean_of as mean,
+    min_of as min,
+    prelu,
+    relu,
+    round_up as round,
+    selu,
+    sigmoid,
+    softplus,
+    softsign,
+    sum_of as sum,
+    where,
+)
+from weft._singa.error_function import (
+    erf,
+)
+from weft._singa.losses import (
+    binary_cross_entropy,
+    cross_entropy,
+    mse_loss,
+    ranking_loss,
+    softmax_cross_entropy,
+)
+from weft._singa.networks import (
+    BatchNormHandle,
+    ConvHandle,
+    PoolingHandle,
+    batchnorm_2d,
+    conv2d,
+    dropout,
+    embedding,
+    pooling_2d,
+)
+from weft._singa.operator_names import (
     abs_ as abs,
     acos,
     acosh,
@@ -63,56 +107,13 @@ from weft._operators.aliases import (
     tan,
     tanh,
 )
-from weft._operators.elementwise import (  # noqa: F401 - names of SINGA's that begin with an underscore
-    cast,
-    clip,
-    elu,
-    hardsigmoid,
-    identity,
-    leakyrelu,
-    logical_and as _and,  # pyright: ignore[reportUnusedImport] # SINGA's name
-    logical_not as _not,  # pyright: ignore[reportUnusedImport] # SINGA's name
-    logical_or as _or,  # pyright: ignore[reportUnusedImport] # SINGA's name
-    logical_xor as _xor,  # pyright: ignore[reportUnusedImport] # SINGA's name
-    max_of as max,
-    mean_of as mean,
-    min_of as min,
-    prelu,
-    relu,
-    round_up as round,
-    selu,
-    sigmoid,
-    softplus,
-    softsign,
-    sum_of as sum,
-    where,
-)
-from weft._operators.error_function import (
-    erf,
-)
-from weft._operators.losses import (
-    binary_cross_entropy,
-    cross_entropy,
-    mse_loss,
-    ranking_loss,
-    softmax_cross_entropy,
-)
-from weft._operators.networks import (
-    BatchNormHandle,
-    ConvHandle,
-    PoolingHandle,
-    batchnorm_2d,
-    conv2d,
-    dropout,
-    embedding,
-    pooling_2d,
-)
-from weft._operators.products import (
+from weft._singa.operator_table import *  # noqa: F403 - SINGA's classes: the one list is there
+from weft._singa.products import (
     add_bias,
     cossim,
     gemm,
 )
-from weft._operators.shaping import (
+from weft._singa.shaping import (
     cat,
     constant_of_shape,
     depth_to_space,
@@ -136,17 +137,16 @@ from weft._operators.shaping import (
     unsqueeze,
     upsample,
 )
-from weft._operators.softmaxes import (
+from weft._singa.softmaxes import (
     softmax,
 )
-from weft._operators.table import *  # noqa: F403 - SINGA's classes: the one list is there
 from weft._tape import modes
+from weft._tape.api import Gradients, backward, gradients
 from weft._tape.checkpoints import checkpoint
-from weft._tape.face import Gradients, backward, gradients
 from weft._tape.leaves import stop_gradient
 from weft._tape.modes import no_grad
-from weft._tape.operators import Operator
 from weft._tape.transforms import grad, jvp, value_and_grad, vjp
+from weft._tape.user_operators import Operator
 
 __all__ = [
     "BatchNormHandle",

@@ -1,4 +1,4 @@
-"""CUDA devices: whether there are any, what they hold, and waiting for them.
+"""CUDA devices: their presence, their memory, and waiting for them.
 
 An array is on a device from the beginning (``weft.zeros(n, device=weft.gpu(0))``), or gets there as a copy
 (``x.to_device(weft.gpu(0))``). Importing this module opens nothing: the driver is loaded when it is first asked for.
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from weft import _core
-from weft._array.creation import checked
-from weft._array.rules import as_dtype
 from weft._core import RawKernel
 from weft._cuda.kernels import RawModule
-from weft._default import get_engine
-from weft._device import Device, gpu
-from weft._program.block import capture
+from weft._engine.default import get_engine
+from weft._engine.labels import Device, gpu
+from weft._ops.creation import checked
+from weft._program.capture import capture
 from weft._program.program import Program as Graph
+from weft._registry.avals import as_dtype
 from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableError
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from weft._array.shapes import AnyShape
     from weft._core import Engine, NDArray
+    from weft._registry.shapes import AnyShape
 
 __all__ = [
     "Graph",

@@ -1,4 +1,4 @@
-"""Devices under SINGA's names: where tensors are, generators of random numbers, graphs of what is pushed, times.
+"""Devices under SINGA's names: the places of tensors, generators of random numbers, graphs of pushes, times.
 
 >>> from weft import device, tensor
 >>> dev = device.get_default_device()
@@ -14,12 +14,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import weft
-from weft._array.devices import as_device
-from weft._array.shapes import is_index
+from weft._call.devices import as_device
 from weft._core import NDArray, Variable, cuda_properties
-from weft._device import Device as _Device
-from weft._model.deferred import Deferred, deferred_of
-from weft._model.generators import generator_of, seed
+from weft._engine.labels import Device as _Device
+from weft._registry.shapes import is_index
+from weft._singa.models.deferred import Deferred, deferred_of
+from weft._singa.models.generators import generator_of, seed
 from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What weft raises: one class per kind of mistake.
+"""The errors of weft: one class per kind of mistake.
 
 Every class derives from `WeftError` and from the built-in class that a caller would catch without knowing weft.
 An exception raised by a callable is none of these: it is delivered as itself, with a note that names the op.

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from weft._array.calls import one
-from weft._array.devices import as_device, place
-from weft._array.manipulation import roll
-from weft._array.numpy_arguments import lenient as _lenient
-from weft._array.operands import as_array
-from weft._array.shapes import Axis, as_index, axis_index, axis_tuple, is_index
-from weft._default import get_engine
+from weft._call.calls import one
+from weft._call.devices import as_device, place
+from weft._call.operands import as_array
+from weft._engine.default import get_engine
+from weft._numpy.arguments import lenient as _lenient
+from weft._ops.manipulation import roll
+from weft._registry.op import Aval, as_dtype, register_op
+from weft._registry.shapes import Axis, as_index, axis_index, axis_tuple, is_index
 from weft.errors import ArgumentTypeError, ArgumentValueError
-from weft.ops import Aval, as_dtype, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import DTypeLike
 
-    from weft._array.calls import DType, Elements
-    from weft._array.operands import ArrayLike
-    from weft._array.shapes import Shape
+    from weft._call.calls import DType, Elements
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
-    from weft._device import Device
-    from weft.ops import Op
+    from weft._engine.labels import Device
+    from weft._registry.op import Op
+    from weft._registry.shapes import Shape
 
 __all__ = [
     "fft",

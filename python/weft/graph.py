@@ -1,4 +1,4 @@
-"""Graphs: what passes take and make.
+"""Graphs: the input and output of passes.
 
 A `Graph` is the outputs of a symbol with attributes that passes leave on it. A pass is a function from graph to graph;
 `register_pass` adds one's own.
@@ -9,8 +9,6 @@ A `Graph` is the outputs of a symbol with attributes that passes leave on it. A 
 >>> graph.attrs["shape"]
 [(2, 3), (2, 3)]
 """
-
-# ruff: noqa: SLF001 - graphs look into graphs and symbols
 
 from __future__ import annotations
 
@@ -141,7 +139,7 @@ def place_device(
     group_key: str = "ctx_group",
     assign: Mapping[str, Any] | None = None,
     copy_op: str = "copy_to",
-    default: Any = None,  # noqa: ANN401 - a device
+    default: Any = None,
 ) -> Graph:
     """Return the graph with nodes on the devices of their groups, and copies between (PlaceDevice).
 
@@ -179,8 +177,8 @@ def place_device(
     >>> [node.name for node in graph.indexed_graph().nodes], graph.attrs["device"]
     (['x', 'e', 'e_copy_0_cpu:1', 'l'], ['cpu:0', 'cpu:0', 'cpu:1', 'cpu:1'])
     """
+    from weft._registry.op import get_op  # noqa: PLC0415 - which imports what this module imports
     from weft.errors import GraphError  # noqa: PLC0415 - for the mistaken
-    from weft.ops import get_op  # noqa: PLC0415 - which imports what this module imports
 
     names, where = device_names(assign or {}, default)
     try:
@@ -190,9 +188,9 @@ def place_device(
     return Graph._of(graph_place_device(core_of(graph), group_key, names, copy, where))
 
 
-def place_groups(graph: GraphCore, device: Any, groups: Mapping[str, Any]) -> GraphCore:  # noqa: ANN401 - a device
+def place_groups(graph: GraphCore, device: Any, groups: Mapping[str, Any]) -> GraphCore:
     """Return what an executor runs where groups of nodes have devices of their own."""
-    from weft._device import cpu  # noqa: PLC0415 - for executors
+    from weft._engine.labels import cpu  # noqa: PLC0415 - for executors
 
     return place_device(Graph._of(graph), assign=groups, default=cpu(0) if device is None else device)._core
 
@@ -311,8 +309,7 @@ def draw(graph: Graph, path: str | Path) -> None:
 
 
 from weft._graph.own_passes import register_own as _register_own  # noqa: E402 - as above
-from weft._graph.recomputing import recompute  # noqa: E402 - as below
-from weft._graph.registered import (  # noqa: E402 - which makes graphs
+from weft._graph.passes import (  # noqa: E402 - which makes graphs
     Pass,
     apply_pass,
     apply_passes,
@@ -320,6 +317,7 @@ from weft._graph.registered import (  # noqa: E402 - which makes graphs
     list_passes,
     register_pass,
 )
+from weft._graph.recomputing import recompute  # noqa: E402 - as below
 from weft._graph.rewriting import eliminate_identity, functionalise, fuse  # noqa: E402 - as above
 
 _register_own()

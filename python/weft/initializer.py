@@ -16,8 +16,8 @@ from typing import SupportsFloat
 
 import weft
 from weft._core import NDArray
-from weft._model.generators import generator_of
-from weft._model.kind import write
+from weft._singa.models.generators import generator_of
+from weft._singa.models.tensors import write
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 __all__ = [

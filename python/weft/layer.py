@@ -1,6 +1,6 @@
-"""Layers, with SINGA's names and arguments: what models are made of.
+"""Layers, with SINGA's names and arguments: the parts of models.
 
-A layer with parameters makes them at its first call, for the shapes of what it is given then.
+A layer with parameters makes them at its first call, for the shapes of that call's arguments.
 
 >>> import weft
 >>> from weft import layer
@@ -11,11 +11,11 @@ A layer with parameters makes them at its first call, for the shapes of what it 
 {'W': (4, 3), 'b': (3,)}
 """
 
-from weft._layer.base import Layer
-from weft._layer.convolution import Conv2d, SeparableConv2d
-from weft._layer.linear import Embedding, Gemm, Linear
-from weft._layer.normalization import BatchNorm2d
-from weft._layer.plain import (
+from weft._singa.layers.base import Layer
+from weft._singa.layers.convolution import Conv2d, SeparableConv2d
+from weft._singa.layers.linear import Embedding, Gemm, Linear
+from weft._singa.layers.normalization import BatchNorm2d
+from weft._singa.layers.plain import (
     Add,
     BinaryCrossEntropy,
     Cat,
@@ -29,8 +29,8 @@ from weft._layer.plain import (
     SoftMax,
     SoftMaxCrossEntropy,
 )
-from weft._layer.pooling import AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
-from weft._layer.recurrent import LSTM, RNN, CudnnRNN, RNN_Base
+from weft._singa.layers.pooling import AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
+from weft._singa.layers.recurrent import LSTM, RNN, CudnnRNN, RNN_Base
 
 __all__ = [
     "LSTM",

@@ -1,8 +1,8 @@
-"""Linear algebra: the `linalg` extension of the Python array API standard, and what NumPy users add to it.
+"""Linear algebra: the `linalg` extension of the Python array API standard, and NumPy's additions to it.
 
-Matrices are the last two axes; all others are a stack. Shapes and dtypes are checked at the call; what only the values can
-show, as a singular matrix, is a `numpy.linalg.LinAlgError` that comes out at the wait. Integers and bool compute in
-float64.
+Matrices are the last two axes; all others are a stack. Shapes and dtypes are checked at the call; a mistake that only
+the values can show, as a singular matrix, is a `numpy.linalg.LinAlgError` that comes out at the wait. Integers and bool
+compute in float64.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from weft._array import decompositions as ops
-from weft._array.blas import limited
-from weft._array.calls import Elements, one, several
-from weft._array.eager import eager
-from weft._array.elementwise import divide
-from weft._array.manipulation import _selected as _select, expand_dims, matrix_transpose, permute_dims, reshape
-from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
-from weft._array.numpy_arguments import lenient as _lenient
-from weft._array.operands import as_array, engine_of
-from weft._array.products import matmul, outer as _outer, tensordot, vecdot
-from weft._array.searching import count_nonzero
-from weft._array.shapes import Axis, as_index, axis_tuple, is_index
-from weft._array.symbolic import deferring as _deferring
+from weft._call.blas import limited
+from weft._call.blocking import eager
+from weft._call.calls import Elements, one, several
+from weft._call.operands import as_array, engine_of
+from weft._call.symbol_hook import deferring as _deferring
 from weft._core import NDArray
+from weft._numpy.arguments import lenient as _lenient
+from weft._ops import decompositions as ops
+from weft._ops.elementwise import divide
+from weft._ops.manipulation import _selected as _select, expand_dims, matrix_transpose, permute_dims, reshape
+from weft._ops.matrices import cross, diagonal as _diagonal, trace as _trace
+from weft._ops.products import matmul, outer as _outer, tensordot, vecdot
+from weft._ops.searching import count_nonzero
+from weft._registry.shapes import Axis, as_index, axis_tuple, is_index
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from weft._array.operands import ArrayLike
+    from weft._call.operands import ArrayLike
 
 __all__ = [
     "EigResult",

@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from weft._core import NDArray
-from weft._layer.base import Layer
-from weft._model import files
-from weft._model.kind import Tensor
-from weft._model.no_optimizer import NoOptimizer
-from weft._model.running import Runs, in_mode, is_running
-from weft._opt.base import Optimizer
+from weft._singa.layers.base import Layer
+from weft._singa.models import files
+from weft._singa.models.no_optimizer import NoOptimizer
+from weft._singa.models.running import Runs, in_mode, is_running
+from weft._singa.models.tensors import Tensor
+from weft._singa.optimizers.base import Optimizer
 from weft._tape.modes import flag
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
 
@@ -152,7 +152,7 @@ class Model(Layer):
         """Say whether calls are programs, and whether the ops of these run one by one."""
         self.graph_mode, self.sequential = _switch(mode, "use_graph"), _switch(sequential, "sequential")
 
-    def set_optimizer(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer, or what wraps one
+    def set_optimizer(self, optimizer: Any) -> None:
         """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""
         if not callable(optimizer):
             raise ArgumentTypeError(
@@ -162,11 +162,11 @@ class Model(Layer):
         if self._initialized:
             self._prepare_optimizers()
 
-    def train_one_batch(self, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - a subclass's own
+    def train_one_batch(self, *inputs: Any, **options: Any) -> Any:
         """Compute the loss of a batch, and update the parameters."""
         raise NotImplementedError(f"{type(self).__name__} defines no train_one_batch()")
 
-    def __call__(self, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - as above
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Train on a batch, or evaluate it."""
         if is_running(self):
             return self.forward(*inputs, **options)
@@ -175,7 +175,7 @@ class Model(Layer):
         forward: Any = type(self).forward
         return self._run("evaluation", getattr(forward, "__wrapped__", forward), inputs, options)
 
-    def _run(self, kind: str, method: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:  # noqa: ANN401 - as above
+    def _run(self, kind: str, method: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if not self._initialized:
             name = type(self).__name__
             raise ModelError(
@@ -355,7 +355,7 @@ def _dispatched(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a training method that runs as the model was told, unless it is called by one that runs."""
 
     @functools.wraps(method)
-    def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method
+    def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:
         if is_running(self):
             return method(self, *inputs, **options)
         return self._run("training", method, inputs, options)
@@ -367,7 +367,7 @@ def _in_own_mode(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a forward method whose layers train if the model does, whoever calls it."""
 
     @functools.wraps(method)
-    def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method
+    def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:
         if is_running(self):
             return method(self, *inputs, **options)
         with in_mode(self, training=self.training):
@@ -389,7 +389,7 @@ def _are_arrays(inputs: Sequence[Any]) -> bool:
     )
 
 
-def _values(value: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - an array of either kind
+def _values(value: Any) -> npt.NDArray[Any]:
     return value.numpy() if isinstance(value, NDArray) else np.asarray(value)
 
 

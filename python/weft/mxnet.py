@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft import symbol as _symbol
-from weft._array.operands import as_array
+from weft._call.operands import as_array
 from weft._mxnet.arrays import read_arrays, write_arrays
 from weft._mxnet.draws import seed
 from weft._mxnet.names import register_all
@@ -73,7 +73,7 @@ def load(path: str | PathLike[str]) -> Symbol:
         raise CheckpointMissingError(f"there is no file {str(found)!r}") from None
     missing: dict[str, int] = {}
     for node in net.get_internals().graph.indexed().nodes:
-        if not node.is_variable and not node.op._entry.is_registered:  # noqa: SLF001 - its record
+        if not node.is_variable and not node.op._entry.is_registered:
             missing[node.op.name] = missing.get(node.op.name, 0) + 1
     if missing:
         listed = ", ".join(f"{name} ({count})" for name, count in sorted(missing.items()))

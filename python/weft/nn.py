@@ -6,7 +6,7 @@ float64. Data lie as ``(N, C, *spatial)``: a batch, its channels, and 1 to 3 spa
 
 from __future__ import annotations
 
-from weft._array.symbolic import deferring as _deferring
+from weft._call.symbol_hook import deferring as _deferring
 from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
 from weft._nn.convolution import conv, conv_transpose
 from weft._nn.inference import attach as _attach_rules

@@ -11,10 +11,10 @@
 (NDArray([1.5]), NDArray([0.0625], dtype=float32))
 """
 
-from weft._opt.base import Optimizer
-from weft._opt.distributed import DistOpt
-from weft._opt.rules import SGD, AdaGrad, Adam, RMSProp
-from weft._opt.schedules import Constant, DecayScheduler, ExponentialDecay
+from weft._singa.optimizers.base import Optimizer
+from weft._singa.optimizers.distributed import DistOpt
+from weft._singa.optimizers.rules import SGD, AdaGrad, Adam, RMSProp
+from weft._singa.optimizers.schedules import Constant, DecayScheduler, ExponentialDecay
 
 __all__ = [
     "SGD",

@@ -1,11 +1,12 @@
-"""Random numbers whose order is that of the pushes: NumPy's `Generator`, asynchronous.
+"""Random numbers in the order of their pushes: NumPy's `Generator`, asynchronous.
 
-A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in the
-order in which they were pushed, and give the same numbers at any worker count: those of
+A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in
+push order, and give the same numbers at any worker count: those of
 ``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
 
-Arguments are checked at the call. What only the values of NDArrays decide (a negative `scale`, say) comes out at the
-wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the generator too.
+Arguments are checked at the call. A mistake that only the values of NDArrays can show (a negative `scale`, say) comes
+out at the wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the
+generator too.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -21,9 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from weft._array.devices import place
-from weft._array.dispatch import call
-from weft._array.draws import (
+from weft._call.devices import place
+from weft._call.dispatch import call
+from weft._core import Engine, NDArray, copy_elements, recording, wrap
+from weft._engine.default import get_engine
+from weft._engine.labels import cpu
+from weft._ops.draws import (
     Parameter,
     Size,
     distribution,
@@ -34,11 +38,8 @@ from weft._array.draws import (
     snapshot,
     unpack,
 )
-from weft._array.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
-from weft._array.shapes import axis_index
-from weft._core import Engine, NDArray, copy_elements, recording, wrap
-from weft._default import get_engine
-from weft._device import cpu
+from weft._ops.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
+from weft._registry.shapes import axis_index
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:

@@ -19,18 +19,18 @@ from types import FunctionType
 from typing import Any
 
 from weft._core import SymbolCore, format_value, graph_load_json
-from weft._symbol import (
+from weft._graph import (
     control as _control,
     deferred as _deferred,
     own_operators as _own_operators,
     pullback as _pullback,
 )
-from weft._symbol.composing import function_named, function_of, spelled, split_notes
-from weft._symbol.executor import Executor
-from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
-from weft._symbol.symbols import Symbol
+from weft._graph.composing import function_named, function_of, spelled, split_notes
+from weft._graph.executor import Executor
+from weft._graph.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
+from weft._graph.symbols import Symbol
+from weft._registry.op import get_op, list_ops
 from weft.errors import ArgumentTypeError
-from weft.ops import get_op, list_ops
 
 __all__ = [
     "AttrScope",
@@ -51,12 +51,12 @@ del _control, _deferred, _own_operators, _pullback  # which have registered thei
 
 def Variable(  # noqa: N802 - its name in NNVM and MXNet
     name: str,
-    shape: Any = None,  # noqa: ANN401 - a shape, of which lengths may be None
-    dtype: Any = None,  # noqa: ANN401 - a dtype-like
-    init: Any = None,  # noqa: ANN401 - an initializer, or its name
+    shape: Any = None,
+    dtype: Any = None,
+    init: Any = None,
     *,
     attr: dict[str, str] | None = None,
-    **attrs: Any,  # noqa: ANN401 - written as texts
+    **attrs: Any,
 ) -> Symbol:
     """Return a variable: what is given when the symbol is bound or evaluated.
 
@@ -86,8 +86,8 @@ def Variable(  # noqa: N802 - its name in NNVM and MXNet
     >>> weft.symbol.Variable("x", shape=(None, 3), dtype="float64").list_attr()
     {'__dtype__': 'float64', '__shape__': '(None, 3)'}
     """
+    from weft._registry.op import as_dtype  # noqa: PLC0415 - as above
     from weft.errors import ArgumentTypeError, ArgumentValueError  # noqa: PLC0415 - for the mistaken
-    from weft.ops import as_dtype  # noqa: PLC0415 - as above
 
     if not isinstance(name, str):
         raise ArgumentTypeError(f"a variable's name is a text, and {name!r} was given")
@@ -111,7 +111,7 @@ def Variable(  # noqa: N802 - its name in NNVM and MXNet
 var = Variable
 
 
-def Group(symbols: Any) -> Symbol:  # noqa: N802, ANN401 - its name in NNVM and MXNet; symbols
+def Group(symbols: Any) -> Symbol:  # noqa: N802 - its name in NNVM and MXNet; symbols
     """Return a symbol of all outputs of several symbols.
 
     Examples
@@ -125,7 +125,7 @@ def Group(symbols: Any) -> Symbol:  # noqa: N802, ANN401 - its name in NNVM and 
     for each in found:
         if not isinstance(each, Symbol):
             raise ArgumentTypeError(f"a group is made of symbols, and {type(each).__name__} was given")
-    return Symbol(SymbolCore.group([each._core for each in found]))  # noqa: SLF001 - their own
+    return Symbol(SymbolCore.group([each._core for each in found]))
 
 
 def create(
@@ -133,7 +133,7 @@ def create(
     name: str | None = None,
     *,
     attr: dict[str, str] | None = None,
-    **attributes: Any,  # noqa: ANN401 - the op's
+    **attributes: Any,
 ) -> Symbol:
     """Return a call of an op whose inputs come later, by calling the symbol.
 
@@ -175,7 +175,7 @@ def create(
         )
     own, noted = split_notes(op, name, attributes)
     texts = spelled({**current_texts(), **(attr or {}), **noted})
-    return Symbol(SymbolCore.atom(op._entry, name, own, texts))  # noqa: SLF001 - the registry's record of it
+    return Symbol(SymbolCore.atom(op._entry, name, own, texts))
 
 
 def load_json(text: str) -> Symbol:
@@ -221,7 +221,7 @@ class _Room:
     def __init__(self, prefix: str, room: object) -> None:
         self._prefix, self._room = prefix, room
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a function, or a room in this one
+    def __getattr__(self, name: str) -> Any:
         return _found(f"{self._prefix}.{name}", getattr(self._room, name, None))
 
     def __dir__(self) -> list[str]:
@@ -232,7 +232,7 @@ class _Room:
         return f"<the ops of weft.symbol.{self._prefix}>"
 
 
-def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:  # noqa: ANN401 - as it was written
+def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:
     from weft.errors import ArgumentTypeError, ArgumentValueError  # noqa: PLC0415 - for the mistaken
 
     said = (
@@ -258,19 +258,19 @@ def _meant(name: str) -> str:
     return f": did you mean {near[0]!r}?" if near else ""
 
 
-def _found(name: str, function: object) -> Any:  # noqa: ANN401 - as above
+def _found(name: str, function: object) -> Any:
     try:
         op = get_op(name)
     except KeyError:
         if any(each.startswith(f"{name}.") for each in list_ops()):
             return _Room(name, function)
-        if not isinstance(function, FunctionType) or not function.__module__.startswith("weft._array."):
+        if not isinstance(function, FunctionType) or not function.__module__.startswith(("weft._ops.", "weft._call.")):
             raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so{_meant(name)}") from None
         return function_named(name, function)
     return function_of(op, function if callable(function) else None)
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - as above
+def __getattr__(name: str) -> Any:
     """Return the function that composes a call of the op of this name, or the ops whose names begin with it."""
     if name.startswith("__"):
         raise AttributeError(name)

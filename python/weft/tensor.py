@@ -12,7 +12,7 @@ NDArray([[5.]], dtype=float32)
 
 import numpy as np
 
-from weft._model.functions import (
+from weft._singa.models.functions import (
     add_column,
     add_row,
     average,
@@ -42,8 +42,7 @@ from weft._model.functions import (
     uniform,
     zeros,
 )
-from weft._model.kind import Tensor
-from weft._model.renamed import (
+from weft._singa.models.tensor_names import (
     abs,  # noqa: A004 - SINGA's
     add,
     ceil,
@@ -69,6 +68,7 @@ from weft._model.renamed import (
     tensordot,
     zeros_like,
 )
+from weft._singa.models.tensors import Tensor
 
 __all__ = [
     "PlaceHolder",

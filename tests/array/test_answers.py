@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft._array import dispatch, eager
+from weft._call import blocking, dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,8 +162,8 @@ def test_an_answer_is_what_the_op_gives(name: str, monkeypatch: pytest.MonkeyPat
         found = outcome(lambda given=given: CALLS[name](**given))
         with monkeypatch.context() as patch:
             patch.setattr(dispatch, "answer_here", lambda *_: None)
-            patch.setattr(eager, "values_here", lambda *_: None)
-            patch.setattr("weft._array.here.compute_here", lambda *_: False)
+            patch.setattr(blocking, "values_here", lambda *_: None)
+            patch.setattr("weft._call.inline.compute_here", lambda *_: False)
             expected = outcome(lambda given=given: CALLS[name](**given))
         assert found == expected, (dtype, seed)
 

@@ -141,7 +141,7 @@ def test_engines_with_different_numbers_take_turns(make_engine: MakeEngine, monk
 
 
 def test_threads_for_blas_need_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
-    from weft._array import blas
+    from weft._call import blas
 
     blas.find.cache_clear()
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import weft
-from weft._array.dispatch import call
-from weft._array.eager import eager
-from weft._array.operands import as_array, engine_of
-from weft._array.views import view
+from weft._call.blocking import eager
+from weft._call.dispatch import call
+from weft._call.operands import as_array, engine_of
+from weft._call.views import view
 
 A = weft.asarray
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft._array import indexing
+from weft._ops import indexing
 
 
 def test_two_elements_are_swapped() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft._array import elementwise
+from weft._ops import elementwise
 from weft.ops import get_op
 
 A = weft.asarray

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft._array.keys import parse
+from weft._call.keys import parse
 
 A = weft.asarray
 

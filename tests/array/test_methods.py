@@ -409,7 +409,7 @@ def test_methods_are_documented() -> None:
 
 
 def test_methods_that_are_functions_are_all_there() -> None:
-    from weft._array.methods import _FUNCTIONS
+    from weft._handle.methods import _FUNCTIONS
 
     for name in _FUNCTIONS:
         assert getattr(weft.NDArray, name) is getattr(weft, name)

@@ -453,7 +453,7 @@ def test_a_type_error_of_ours_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
         raise TypeError(f"broken for {x.dtype}, {axis}")
 
     monkeypatch.setattr(weft, "flip", broken)
-    from weft._array.numpy_names import namesake
+    from weft._numpy.names import namesake
 
     namesake.cache_clear()
     try:

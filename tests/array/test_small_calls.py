@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft._array.ufuncs import unary
+from weft._ops.ufuncs import unary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -79,7 +79,7 @@ def test_every_variable_that_is_read_is_listed() -> None:
 def test_asking_imports_no_cupy_and_starts_no_thread(script: RunScript) -> None:
     done = script("""
         import sys, threading
-        from weft._command.facts import facts
+        from weft._command.environment_report import facts
         facts()
         assert "cupy" not in sys.modules
         assert threading.active_count() == 1

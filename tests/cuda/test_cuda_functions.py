@@ -34,7 +34,7 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: object, **_options: object) -> None:
         raise AssertionError("this op has no kernel")
 
-    monkeypatch.setattr("weft._array.door.push_compute", refuse)
+    monkeypatch.setattr("weft._call.door.push_compute", refuse)
     monkeypatch.setattr("weft._cuda.hosted.push_compute", refuse)
 
 
@@ -179,7 +179,7 @@ def test_arrays_are_made_where_they_belong(call: Callable[..., Any], monkeypatch
     def refuse(*_args: object) -> None:
         raise AssertionError("nothing is to be copied there")
 
-    monkeypatch.setattr("weft._array.devices.copy_elements", refuse)
+    monkeypatch.setattr("weft._call.devices.copy_elements", refuse)
     same(call(weft, device=DEVICE), call(np))
 
 

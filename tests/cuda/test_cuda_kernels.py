@@ -11,9 +11,9 @@ import pytest
 import weft
 from conftest import SOON
 from weft import errors
-from weft._access import Access
 from weft._core import Declared
 from weft._cuda.kernels import parameters
+from weft._engine.access import Access
 
 if TYPE_CHECKING:
     from collections.abc import Callable

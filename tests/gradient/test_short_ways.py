@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from weft import autograd
-from weft._array import dispatch
+from weft._call import dispatch
 from weft._core import tape_entry, tape_opens
 from weft.errors import GradientError, GraphError
 

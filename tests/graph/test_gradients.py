@@ -12,7 +12,7 @@ import pytest
 import weft
 from gradient.cases import CASES, Case
 from gradient.kernel_cases import KERNELS
-from weft._tape.structures import flatten
+from weft._tape.pytree import flatten
 from weft.errors import GradientError, GraphError
 from weft.symbol import Group, Symbol, Variable
 

@@ -255,7 +255,7 @@ VALUES = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
 def test_attributes_are_read_as_they_were_written(value: Any) -> None:
-    from weft._graph.described import format_attributes, parse_attributes
+    from weft._registry.defaults import format_attributes, parse_attributes
 
     assert parse_attributes(format_attributes({"a": value})) == {"a": value}
 

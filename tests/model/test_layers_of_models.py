@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft import autograd, device, initializer, layer, opt, tensor
-from weft._operators import table
+from weft._singa import operator_table
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError, WeftError
 
 RNG = np.random.default_rng(5)
@@ -336,7 +336,7 @@ def test_operators_on_integers_and_conditions() -> None:
 
 
 def test_classes_call_their_functions() -> None:
-    for name in table.__all__:
+    for name in operator_table.__all__:
         made: Any = getattr(autograd, name)
         assert issubclass(made, autograd.Operator), name
         known = inspect.signature(made._function).parameters

@@ -16,7 +16,7 @@ import pytest
 import weft
 from conftest import script_env
 from weft import nn
-from weft._nn.library import onednn
+from weft._nn.onednn import onednn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ _FAKES = {
 
 _ASKING = """
 import json, numpy as np, weft
-from weft._nn.library import onednn
+from weft._nn.onednn import onednn
 x, w = np.ones((4, 3, 16, 16), "float32"), np.ones((8, 3, 3, 3), "float32")
 print(json.dumps([*onednn(), float(weft.nn.conv(x, w).sum())]))
 """

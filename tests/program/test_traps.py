@@ -291,7 +291,7 @@ def test_threads_call_together() -> None:
 
 def test_an_interrupt_at_any_line_leaves_no_recording_open() -> None:
     """At each line that makes a recording, in turn: whatever was interrupted, the thread runs again what it pushes."""
-    files = ("record.py", "block.py", "parts.py")
+    files = ("record.py", "capture.py", "subrecordings.py")
     x, interrupted = weft.ones(2), set[tuple[str, int]]()
 
     def interrupt(frame: FrameType, event: str, _: object) -> Any:

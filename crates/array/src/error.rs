@@ -1,4 +1,4 @@
-//! What may be wrong with a request.
+//! The errors of a request.
 
 use crate::tuple::Tuple;
 use weft_engine::EngineError;

@@ -3,9 +3,9 @@
 //!
 //! # Two clocks
 //!
-//! An op on a device is *issued* (its work is on a stream), and later *completed* (the work has ended). To the engine
-//! it ends when it is issued: the engine orders who issues when, and this crate sees to it that the device runs in
-//! that order. Host threads never wait for a device but where the host needs a value.
+//! An op on a device is *issued* (its work is on a stream), and later *completed* (the work has ended). To the engine it ends when it is issued: the
+//! engine orders the issuing, and this crate makes the device run in that order. Host threads never wait for a device but where the host needs a
+//! value.
 //!
 //! ```
 //! # #[cfg(feature = "simulated")] {
@@ -33,10 +33,9 @@
 //!
 //! # The protocol
 //!
-//! Variables of the engine order the ops that use a [`DeviceBuffer`], or the same bytes of one. The buffer keeps, for each
-//! range of bytes on which the same was issued (a *part*), its *writer's* [`Fence`] and, for each stream, that of the
-//! newest *reader* since. A buffer that is used as a whole has one part; `parts` tells when they are split and merged. An op
-//! that was granted its variables is issued like this:
+//! Variables of the engine order the ops that use a [`DeviceBuffer`], or the same bytes of one. The buffer keeps, for each range of bytes with the
+//! same history (a *part*), its *writer's* [`Fence`] and, for each stream, that of the newest *reader* since. A buffer that is used as a whole has
+//! one part; `parts` tells when they are split and merged. An op that was granted its variables is issued like this:
 //!
 //! | step | what | under |
 //! |---|---|---|
@@ -52,10 +51,9 @@
 //!
 //! A buffer's lock comes before a stream's turn, never after it, and a thread has one turn at a time.
 //!
-//! What comes first on a stream holds up what is behind it, though that could go. So ops are issued in the order of their
-//! pushes, which does not put a chunk's second round before another one's first; the poller lands copies in the order of
-//! their stream, so that what waits for them is issued in that order too; and kernels that follow nobody go to the
-//! compute streams in turn, but for one on which much more is unfinished than on others.
+//! The first op on a stream holds up those behind it, though they could run. So ops are issued in the order of their pushes, which does not put a
+//! chunk's second round before another one's first; the poller lands copies in the order of their stream, so that their waiters are issued in that
+//! order too; and kernels without a predecessor go to the compute streams in turn, but for one with much more unfinished work than others.
 //!
 //! A stream *is behind* a fence that is its own, or that it has waited for, or any older fence of a stream of which it
 //! has waited for a newer one. Work is ordered by that alone: never by what some thread happened to see.
@@ -82,9 +80,9 @@
 //! | any other lasting one | never |
 //! | a copy from or to other memory, an op on a stream that was named, foreign code | its event is recorded right behind it: it will be asked for |
 //!
-//! Whoever records has the stream's turn and is inside of its context, so no op comes in between, and a thread still has one
-//! turn at a time. Who only looks never waits for the turn: a launch may hold it for as long as the device's queue is full.
-//! Streams that somebody else made have no blocks: who made one may capture on it at any time.
+//! A recording thread has the stream's turn and is inside of its context, so no op comes in between, and a thread still has one turn at a time. A
+//! query never waits for the turn: a launch may hold it for as long as the device's queue is full. Streams of other libraries have no blocks: their
+//! maker may capture on them at any time.
 //!
 //! ## States of an event
 //!
@@ -97,8 +95,7 @@
 //! | known | happened, or the device has failed | as before; the outcome never changes | given back, by the last holder |
 //! | given back | recorded, and may not have happened; or not recorded | its stream's ledger | spare, when it has happened |
 //!
-//! So an event is recorded anew only when it has happened and nobody holds a fence of it: no waiter, on the host or on a
-//! stream, can miss what it waits for.
+//! So an event is recorded anew only when it has happened and no fence of it is held: no waiter, on the host or on a stream, can miss its event.
 //!
 //! ## Which memory may die when
 //!
@@ -131,20 +128,18 @@
 //!
 //! ## Failures
 //!
-//! A call that the driver refuses fails its op; what was issued before it is still followed by a fence. A fault of the
-//! device is found by a query: it is put down to the first op of that stream which is not known to have ended (others
-//! that may be to blame are named beside it, for the driver does not tell), and all fences not known to have happened
-//! fail with it, as does all that is issued from then on.
+//! A call that the driver refuses fails its op; the work issued before it is still followed by a fence. A fault of the device is found by a query: it
+//! is put down to the first op of that stream which is not known to have ended (others that may be to blame are named beside it, for the driver does
+//! not tell), and all fences not known to have happened fail with it, as does all that is issued from then on.
 //!
-//! An error carries the [`Label`]s of the ops that it names, and these the keys of the places of their pushes. Who knows
-//! what the keys stand for says it when the error is shown ([`CudaError::located`]): here nobody does, and some of these
-//! errors are made under locks.
+//! An error carries the [`Label`]s of the ops that it names, and these the keys of the places of their pushes. The reader of the keys turns them into
+//! lines when the error is shown ([`CudaError::located`]): this crate cannot, and some of these errors are made under locks.
 //!
 //! # Times
 //!
 //! While a trace is on, ops that it has recorded are timed by two more events each: see [`Cuda::begin_times`].
 //!
-//! `SAFETY.md` lists what every `unsafe` here rests on.
+//! `SAFETY.md` lists the conditions of every `unsafe` here.
 
 mod buffers;
 mod copies;

@@ -1,8 +1,8 @@
 //! Copies: pushed, or recorded as steps.
 //!
 //! One from or to the host is two ops (see `weft_cuda::Landing`): one issues it, one ends when the device has done with the
-//! host's memory. In a recording they share a *ticket*, an array of one number that the first one writes and the second
-//! one reads: so each replay lands what it has issued, and a copy that was not issued is not waited for.
+//! host's memory. In a recording they share a *ticket*, an array of one number that the first one writes and the second one
+//! reads: so each replay lands its own copies, and no replay waits for a copy that was not issued.
 
 use crate::issued::{COPY, Copied, label, region};
 use crate::memory::home_of;

@@ -1,5 +1,4 @@
-//! Element-wise kernels over arrays: which of a loop's kernels a launch takes, how it walks over its operands, and what must be
-//! copied before.
+//! Element-wise kernels over arrays: the kernel of a launch, its walk over the operands, and the copies that must come before.
 //!
 //! | operands | kernel |
 //! |---|---|
@@ -9,7 +8,7 @@
 //!
 //! An operand that shows elements of a result at other places is copied first: threads that are faster would change it.
 //!
-//! What a kernel is made from is the caller's: it hears which one is [wanted](Wanted), and loads it.
+//! The source of a kernel is the caller's: it hears which one is [wanted](Wanted), and loads it.
 
 use crate::memory::{buffer_of, expect, memory_of, not_there};
 use crate::walk::KernelWalk;

@@ -1,4 +1,5 @@
-//! What steps issue: launches and copies within devices, on the arrays that a replay gives them.
+//! The issued work of steps: launches and copies within devices, on the arrays that a replay gives
+//! them.
 
 use crate::memory::{buffer_of, not_there};
 use weft_array::{Access, Array, Operands};

@@ -9,8 +9,8 @@
 //! | `launch` | launches: pushed, or recorded as steps |
 //! | `copy` | copies within a device, between two, from and to the host: pushed, or recorded as steps |
 //!
-//! Each module knows those before it. What is recorded is a step that knows no memory: each replay gives it arrays anew, and issues it as if it were pushed
-//! then. So order on the device rests on the same fences, whether an op was pushed or is a part of a replay.
+//! Each module knows those before it. A recorded step knows no memory: each replay gives it arrays anew, and issues it as if it were pushed then. So
+//! order on the device rests on the same fences, whether an op was pushed or is a part of a replay.
 
 mod copy;
 mod elementwise;

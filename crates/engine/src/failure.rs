@@ -1,4 +1,4 @@
-//! What became of an op that did not do its work.
+//! The outcome of an op that did not do its work.
 
 use crate::sync::{AtomicBool, Ordering};
 use std::error::Error;

@@ -24,9 +24,9 @@
 //! # Ok::<(), weft_engine::EngineError>(())
 //! ```
 //!
-//! The layers, each of which knows only those before it: `sync` (atomics, cells, parking),
-//! `var` (queues and grants), `op` (payloads and cells), `replay` (what is pushed again and again), `sched` (from pushes to
-//! ready ops), `pool` (who runs them), and [`Engine`] on top.
+//! The layers, each knowing only those before it: `sync` (atomics, cells, parking), `var` (queues and grants), `op`
+//! (payloads and cells), `replay` (ops that are pushed again and again), `sched` (from pushes to ready ops), `pool` (the
+//! threads that run them), and [`Engine`] on top.
 
 mod engine;
 mod error;

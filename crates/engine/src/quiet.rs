@@ -1,7 +1,8 @@
-//! Stretches in which nothing of a user's runs on a thread, and what is put off for their end.
+//! Stretches without user code on a thread, and the list of work put off for their end.
 //!
 //! A caller that holds a lock of its own, and pushes under it, must not meet that lock again in a payload's `Drop`.
-//! While it is quiet, whatever of the engine's would run such code on its thread waits in a list of the thread.
+//! While it is quiet, code of the engine's that would run such a `Drop` on its thread waits in a list of the
+//! thread.
 
 use crate::sync::thread_cell;
 use std::any::Any;

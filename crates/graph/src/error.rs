@@ -1,4 +1,4 @@
-//! What is wrong with a graph, and where.
+//! The mistakes of a graph, and their places.
 
 use std::error::Error;
 use weft_plan::PlanError;

@@ -1,4 +1,4 @@
-//! Memory of a thread, and slices of what arrays point to.
+//! Memory of a thread, and slices behind the pointers of arrays.
 
 use std::cell::RefCell;
 

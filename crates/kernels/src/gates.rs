@@ -1,5 +1,5 @@
-//! What recurrent cells do element by element, once their products are there. Gates of a row lie side by side: i, f, g, o of
-//! an LSTM; r, z, n of a GRU, and with them, where they are kept, what the reset gate multiplies.
+//! The element-wise part of recurrent cells, behind their products. Gates of a row lie side by side: i, f, g, o of an LSTM;
+//! r, z, n of a GRU, followed, where they are kept, by the factor of the reset gate.
 
 #![allow(clippy::inline_always)] // see `vectors`
 

@@ -1,4 +1,4 @@
-//! Rows of a table that numbers name, and the gradient of the table: what each number has been given, added up.
+//! Rows of a table by number, and the gradient of the table: the sum of the gradients for each number.
 
 use crate::buffer::{slice, slice_mut};
 use crate::integers::{Integers, is_taken};

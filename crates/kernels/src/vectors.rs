@@ -1,7 +1,7 @@
 //! Loops that are compiled several times, for the vectors of each kind of processor; which there are is found out at run time.
 //!
-//! No sum is taken together with its product, and none is reordered: the bits are the same with all of them. What a loop calls
-//! has to be inlined into it, or it is compiled for the smallest vectors alone.
+//! No sum is taken together with its product, and none is reordered: the bits are the same with all of them. The callees of a
+//! loop have to be inlined into it, or it is compiled for the smallest vectors alone.
 
 use pulp::Arch;
 

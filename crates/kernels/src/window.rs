@@ -1,4 +1,4 @@
-//! Windows over the spatial axes of data: always three of these, of which the first may be of length 1.
+//! Windows over the spatial axes of data: always three axes, the first possibly of length 1.
 
 /// Windows over data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! What may go wrong between ranks.
+//! The errors between ranks.
 
 /// Why a call of MPI's, or a collective, did not come to its end.
 #[derive(Debug, Clone, thiserror::Error)]

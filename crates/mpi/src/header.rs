@@ -1,4 +1,4 @@
-//! Headers: what each rank is about to do, as it tells the others in checking mode.
+//! Headers: the next call of each rank, as it tells the others in checking mode.
 
 use crate::job::{Job, Work};
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! What is to be carried out.
+//! The request of a collective.
 
 use crate::symbols::Handle;
 use std::sync::Arc;

@@ -1,11 +1,10 @@
-//! MPI, found at run time: collectives on memory that somebody else orders accesses to. Knows no engine, no arrays, no
-//! Python.
+//! MPI, found at run time: collectives on memory whose accesses the caller orders. Knows no engine, no arrays, no Python.
 //!
 //! # Protocol
 //!
-//! A [`Communicator`] stands for two of MPI's, duplicates that nobody else uses: *data* carries what was asked for,
-//! *control* carries headers and notices. Whoever calls [`Communicator::begin`] and [`Communicator::carry_on`] does so from
-//! one thread at a time for collectives, one for sends and one for receives, in the order that all ranks share.
+//! A [`Communicator`] stands for two of MPI's, duplicates without other users: *data* carries the requested transfers, *control* carries headers and
+//! notices. [`Communicator::begin`] and [`Communicator::carry_on`] are called from one thread at a time for collectives, one for sends and one for
+//! receives, in the order that all ranks share.
 //!
 //! | step of a call | does | ends with an error if |
 //! |---|---|---|
@@ -25,13 +24,12 @@
 //! | open | broken | a call has failed here, an op before it was skipped, or a notice has come |
 //! | open | closed | its owner says so |
 //!
-//! A communicator that breaks tells every other rank by a *notice*, once; who hears one does not pass it on. From then on
-//! the ranks would not agree on the order any more, so it stays broken. Notices and headers are small enough to be sent
-//! eagerly: nobody waits until they are received.
+//! A communicator that breaks tells every other rank by a *notice*, once; its receiver does not pass it on. From then on the ranks would not agree on
+//! the order any more, so it stays broken. Notices and headers are small enough to be sent eagerly: no rank waits until they are received.
 //!
 //! Invariant: nothing starts on *data* in checking mode before all ranks have agreed, so ranks that differ touch no memory.
-//! Invariant: memory that a collective was given up on may still be written to by MPI. Who called is told by
-//! [`MpiError::is_abandoned`], and keeps it for good.
+//! Invariant: memory that a collective was given up on may still be written to by MPI. [`MpiError::is_abandoned`] tells the caller,
+//! which keeps it for good.
 
 mod agree;
 mod communicator;

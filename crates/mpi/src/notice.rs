@@ -1,4 +1,4 @@
-//! What ranks tell each other beside their collectives: that one has given up, or has ended.
+//! The messages of ranks beside their collectives: that one has given up, or has ended.
 
 use crate::symbols::{Library, Status};
 use crate::{Handle, MpiError};

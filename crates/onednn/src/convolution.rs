@@ -1,8 +1,7 @@
-//! Convolutions of plain arrays of float32: primitives for the layouts that they are fast in, and what lies between these and
-//! plain ones.
+//! Convolutions of plain arrays of float32: primitives for their fast layouts, and the reorders between these and plain ones.
 //!
 //! The library is asked for the layout that it likes: blocks of as many channels as a vector has. Where it would fill these up, and
-//! compute what nobody asked for, results have their channels last, if it has code for that, and it chooses that of the data.
+//! compute needless values, results have their channels last, if it has code for that, and it chooses the layout of the data.
 
 use crate::library::Library;
 use crate::memory::{Description, dims, with_own};

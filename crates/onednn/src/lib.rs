@@ -1,4 +1,4 @@
-//! oneDNN's C API of version 3, opened at run time: what weft computes convolutions by where it is there.
+//! oneDNN's C API of version 3, opened at run time: the source of weft's convolutions where it is there.
 //!
 //! | module | home of |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | `operand` | one operand: as it is given, as a primitive wants it, what is between |
 //! | `convolution` | convolutions: primitives for the layouts that they are fast in |
 //!
-//! Each execution takes one thread, the caller's: whoever has several gives each a part. The crate knows no arrays and no
-//! Python.
+//! Each execution takes one thread, the caller's: a caller with several gives each a part. The crate knows no arrays and
+//! no Python.
 
 mod convolution;
 mod library;

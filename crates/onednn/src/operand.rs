@@ -1,4 +1,4 @@
-//! One operand of a primitive: as it is given, as the primitive wants it, and what is between.
+//! One operand of a primitive: as given, as wanted, and the reorder between.
 
 use crate::library::Library;
 use crate::memory::Description;

@@ -1,4 +1,4 @@
-//! What the library has compiled.
+//! Compiled primitives of the library.
 
 use crate::library::Library;
 use crate::memory::Description;

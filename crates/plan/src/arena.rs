@@ -1,4 +1,5 @@
-//! A whole plan: an order, storages, offsets in one arena, and what sharing memory orders.
+//! A whole plan: an order, storages, offsets in one arena, and the order that shared memory
+//! implies.
 
 use crate::error::PlanError;
 use crate::network::{Linked, Network};

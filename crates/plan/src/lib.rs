@@ -1,4 +1,4 @@
-//! The planner of memory: offsets for values that live for a while, and orders of ops that keep few of them alive.
+//! The planner of memory: offsets for values with lifetimes, and an order of ops that keeps few of them alive.
 //!
 //! It knows no arrays, no graphs and no ops' names: intervals and sizes are enough for offsets, a [`Network`] for the rest.
 //!

@@ -1,4 +1,4 @@
-//! What is to run, as far as memory is concerned: ops, the values between them, and what each takes.
+//! The ops of a plan, as far as memory is concerned: their values, and the size of each.
 
 use crate::error::PlanError;
 

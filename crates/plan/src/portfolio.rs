@@ -1,6 +1,6 @@
-//! Several placements, of which the best is kept.
+//! Several placements, and the choice of the best.
 //!
-//! What is tried depends on the intervals alone, never on the clock: a plan is the same everywhere.
+//! The attempts depend on the intervals alone, never on the clock: a plan is the same everywhere.
 
 use crate::place::{Fit, Placer, as_allocated};
 use crate::problem::{Item, Problem};

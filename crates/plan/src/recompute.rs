@@ -1,8 +1,8 @@
 //! Values that are made again instead of kept: more work, a smaller arena.
 //!
-//! An op of the forward part that runs again is *copied*, and nobody may need the original's values any more: what the backward part reads comes from the copy, which runs when
-//! what it waits for besides is there. What a copy reads is copied, too, or is a *checkpoint*, which stays. Checkpoints
-//! that cut the forward part into segments (`segments`) give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
+//! An op of the forward part that runs again is *copied*, and the original's values must have no later reader: the backward part reads the copy,
+//! which runs when its other predecessors are done. The inputs of a copy are copied, too, or are *checkpoints*, which stay. Checkpoints that cut the
+//! forward part into segments (`segments`) give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
 
 use crate::arena::{Plan, TURNS, plan_schedules};
 use crate::error::PlanError;

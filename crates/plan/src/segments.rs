@@ -1,4 +1,4 @@
-//! Segments of the forward part: what stays so that the rest of a segment can be made again from it.
+//! Segments of the forward part: the values that stay so that the rest of a segment can be made again from them.
 //!
 //! | segments | lengths |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What follows from two storages that share bytes: the ops of the one come before those of the other.
+//! The order that follows from two storages that share bytes: the ops of the one come before those of
+//! the other.
 
 use crate::network::Linked;
 use crate::schedule::ways;

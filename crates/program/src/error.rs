@@ -1,4 +1,4 @@
-//! What may be wrong with a program or with a call of one.
+//! The errors of a program, and of a call of one.
 
 use weft_array::{ArrayError, OutOfMemory};
 

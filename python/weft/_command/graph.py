@@ -70,8 +70,8 @@ def _graph(options: Namespace) -> int:
     return 0
 
 
-def _is_unknown(node: Any) -> bool:  # noqa: ANN401 - a node
-    return not node.is_variable and not node.op._entry.is_registered  # noqa: SLF001 - its record
+def _is_unknown(node: Any) -> bool:
+    return not node.is_variable and not node.op._entry.is_registered
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -10,7 +10,7 @@ from weft._command.tables import show
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
 
-    from weft._command.facts import Facts
+    from weft._command.environment_report import Facts
 
 __all__ = ["add_to"]
 
@@ -30,7 +30,7 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
 
 
 def _info(options: Namespace) -> int:
-    from weft._command.facts import facts  # noqa: PLC0415 - asks the driver and BLAS: for this command alone
+    from weft._command.environment_report import facts  # noqa: PLC0415 - asks the driver and BLAS: for this command alone
 
     found = facts()
     if options.json:

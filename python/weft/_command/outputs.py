@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft._command.running import CommandError
 from weft._trace import formats
-from weft._trace.extra import need
+from weft._trace.optional import need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ import weft
 from weft._command.arguments import positive
 from weft._command.outputs import check_trace
 from weft._command.running import INTERRUPTED, CommandError
-from weft._trace.extra import need
+from weft._trace.optional import need
 
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction

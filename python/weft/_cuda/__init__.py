@@ -1,1 +1,1 @@
-"""What arrays need on CUDA devices. Imported when the first array is put there, never by ``import weft``."""
+"""The CUDA backend of arrays. Imported when the first array is put there, never by ``import weft``."""

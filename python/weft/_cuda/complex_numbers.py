@@ -1,4 +1,4 @@
-"""What functions of complex numbers are in CUDA C++: NumPy's, down to infinities, NaN and the signs of zeros.
+"""Functions of complex numbers in CUDA C++: NumPy's, down to infinities, NaN and the signs of zeros.
 
 Those of C are written as C99 asks for (Annex G), after the ways that W. Kahan ("Branch Cuts for Complex Elementary
 Functions", 1987) and FreeBSD's msun describe; quotients by R. L. Smith's algorithm, as in NumPy.

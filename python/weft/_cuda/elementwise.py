@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.operands import share
-from weft._array.rules import as_dtype
+from weft._call.operands import share
 from weft._core import CudaLoop, NDArray, cache_cuda_loop
 from weft._cuda import hosted
 from weft._cuda.expressions import expression
 from weft._cuda.nvrtc import build
 from weft._cuda.sources import OPTIONS, Elementwise
+from weft._registry.avals import as_dtype
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
-    from weft.ops import Op
+    from weft._registry.avals import DType
+    from weft._registry.op import Op
 
 __all__ = ["casting", "copying", "filling", "kernels", "of_ufunc", "push", "push_parts"]
 
@@ -161,7 +161,7 @@ def _cache(op: Op, dtypes: tuple[DType, ...], computed: tuple[DType, ...], loop:
         cache_cuda_loop(op.name, (left, right), loop)
 
 
-def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a number
+def _check_exponent(exponent: Any) -> None:
     if isinstance(exponent, NDArray):
         if exponent.dtype.kind == "i":
             raise ArgumentTypeError(

@@ -1,4 +1,4 @@
-"""What element-wise functions are in CUDA C++: one table, by NumPy's name of the function and the kind of its dtypes.
+"""Element-wise functions in CUDA C++: one table, by NumPy's name of the function and the kind of its dtypes.
 
 In an expression ``a`` and ``b`` are the operands, of the types ``A`` and ``B`` in which NumPy computes, ``R`` is the type
 of the result, and ``U`` is an unsigned type at least as wide as ``A``, in which integers wrap. Semantics are NumPy's:
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weft._cuda.complex_numbers import EXPRESSIONS as COMPLEX
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["HEADER", "expression"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._array.scalars import number
+from weft._call.scalars import number
 from weft._core import NDArray
 from weft._cuda import products, totals
 from weft._cuda.elementwise import copying, kernels
@@ -17,8 +17,8 @@ from weft._cuda.elementwise import copying, kernels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.rules import DType
-    from weft._array.shapes import Shape
+    from weft._registry.avals import DType
+    from weft._registry.shapes import Shape
 
     #: Of the operands what is given, and of what dtype each is.
     Given: TypeAlias = tuple[Any, ...]
@@ -71,11 +71,11 @@ def _launch(
     return True
 
 
-def _where(out: NDArray, condition: NDArray, x1: Any, x2: Any) -> bool:  # noqa: ANN401 - arrays or scalars
+def _where(out: NDArray, condition: NDArray, x1: Any, x2: Any) -> bool:
     return _launch("where", "a ? b : c", out, (condition, x1, x2), (_BOOL, out.dtype, out.dtype))
 
 
-def _clip(out: NDArray, x: Any, low: Any, high: Any) -> bool:  # noqa: ANN401 - as above
+def _clip(out: NDArray, x: Any, low: Any, high: Any) -> bool:
     body = "lesser(larger(a, b), c)"
     if out.dtype.kind == "c":
         body = "(a = nan_(a) || at_least(a, b) ? a : b), nan_(a) || at_least(c, a) ? a : c"
@@ -120,7 +120,7 @@ def _round(out: NDArray, x: NDArray, *, decimals: int) -> bool:
     return _launch(name, body, out, (x, 10.0 ** abs(decimals)), (dtype, real))
 
 
-def _isclose(out: NDArray, x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> bool:  # noqa: ANN401 - as above
+def _isclose(out: NDArray, x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> bool:
     arrays = [x for x in (x1, x2) if isinstance(x, NDArray)]
     dtype = np.result_type(*(x.dtype for x in arrays), *(x for x in (x1, x2) if not isinstance(x, NDArray)))
     if dtype.kind == "c":
@@ -175,7 +175,7 @@ def _linspace(out: NDArray, *, start: complex, stop: complex, num: int, dtype: D
 
 
 def _reduction(name: str) -> Callable[..., bool]:
-    def push(out: NDArray, x: NDArray, *masks: NDArray, axis: Shape | None = None, **attributes: Any) -> bool:  # noqa: ANN401 - the op's
+    def push(out: NDArray, x: NDArray, *masks: NDArray, axis: Shape | None = None, **attributes: Any) -> bool:
         return not masks and totals.push(name, out, x, axis, attributes)
 
     return push

@@ -1,7 +1,8 @@
 """Kernels that compute several element-wise functions one after the other, for recordings.
 
-What one function gives the next takes from a register, in the form in which it would have gone through memory: so each
-rounds, and casts, as it does alone. All elements are read before the first is written, as an output may be an input.
+A value goes from one function to the next in a register, in the form in which it would have gone through memory: so
+each rounds, and casts, as it does alone. All elements are read before the first is written, as an output may be an
+input.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from weft._cuda.nvrtc import build as compiled
 from weft._cuda.sources import OPTIONS, Elementwise, header, in_memory
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["build", "source"]
 

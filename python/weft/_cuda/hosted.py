@@ -1,8 +1,8 @@
 """Ops on CUDA devices that have no kernel: calls of CuPy's functions, by a worker with the GIL, on the op's stream.
 
-NumPy's functions call CuPy's of the same name for CuPy's arrays, so what an op computes by on the CPU serves here too,
-but where CuPy takes other arguments: those ops are in the tables `COMPUTES`. What CuPy does not have at all is an error
-that says so.
+NumPy's functions call CuPy's of the same name for CuPy's arrays, so the computation of an op on the CPU serves here
+too, but where CuPy takes other arguments: those ops are in the tables `COMPUTES`. A function that CuPy lacks is an
+error that says so.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft.ops import Op
+    from weft._registry.op import Op
 
 __all__ = ["compute_of", "push"]
 
 
-def _spacing(out: Any, x: Any) -> None:  # noqa: ANN401 - CuPy has no types
+def _spacing(out: Any, x: Any) -> None:
     np.subtract(np.nextafter(x, np.copysign(np.inf, x)), x, out=out)
 
 
-def _sort(out: Any, x: Any, *, axis: int, descending: bool = False, **_: object) -> None:  # noqa: ANN401 - as above
+def _sort(out: Any, x: Any, *, axis: int, descending: bool = False, **_: object) -> None:
     # Not in place, which CuPy does to contiguous arrays alone; backwards as on the CPU.
     found = np.sort(np.flip(x, axis) if descending else x, axis=axis)
     np.copyto(out, np.flip(found, axis) if descending else found)
 
 
-def _einsum(out: Any, *arrays: Any, subscripts: str, optimize: Any = False) -> None:  # noqa: ANN401 - as above
+def _einsum(out: Any, *arrays: Any, subscripts: str, optimize: Any = False) -> None:
     np.copyto(out, np.einsum(subscripts, *arrays, optimize=optimize), casting="unsafe")
 
 
-def _lexsort(out: Any, *keys: Any, axis: int) -> None:  # noqa: ANN401 - as above
+def _lexsort(out: Any, *keys: Any, axis: int) -> None:
     order = np.argsort(keys[0], axis=axis, kind="stable")
     for key in keys[1:]:
         again = np.argsort(np.take_along_axis(key, order, axis=axis), axis=axis, kind="stable")
@@ -71,7 +71,7 @@ def compute_of(op: Op) -> Callable[..., object]:
     return partial(_clearly, op.name, own) if theirs is None else theirs
 
 
-def _clearly(name: str, compute: Callable[..., object], /, *args: Any, **attributes: Any) -> None:  # noqa: ANN401 - as above
+def _clearly(name: str, compute: Callable[..., object], /, *args: Any, **attributes: Any) -> None:
     """Compute; where CuPy cannot, say with which op, and what to do."""
     try:
         compute(*args, **attributes)
@@ -122,7 +122,7 @@ def push(
         push_compute(partial(run, masked=True), (), (*arrays, mask), results, name=name)
 
 
-def _run(function: Any, template: tuple[Any, ...], nout: int, /, *views: Any, masked: bool = False) -> None:  # noqa: ANN401 - as above
+def _run(function: Any, template: tuple[Any, ...], nout: int, /, *views: Any, masked: bool = False) -> None:
     outs, inputs = views[:nout], iter(views[nout:])
     args = [next(inputs) if each is None else each for each in template]
     # CuPy's ufuncs take neither ``where`` nor several outputs.

@@ -1,9 +1,9 @@
 """CUDA arrays in other libraries' hands, and theirs in ours, without a copy and without a wait for the device.
 
-Whoever takes an array gets a stream with it, behind which the values are there: ``__cuda_array_interface__`` of version 3
-names it, and DLPack's exporter makes the consumer's stream wait for it. PyTorch does not read the name, so the default
-stream and PyTorch's current one are made to wait as well. What the consumer then reads is not ordered with what is
-pushed later: use it inside an op, or before the array is changed.
+The consumer of an array gets a stream with it, behind which the values are there: ``__cuda_array_interface__`` of
+version 3 names it, and DLPack's exporter makes the consumer's stream wait for it. PyTorch does not read the name, so
+the default stream and PyTorch's current one are made to wait as well. Its reads are not ordered with later pushes: use
+the array inside an op, or before it is changed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.devices import device_of
-from weft._array.rules import as_dtype
-from weft._array.shapes import contiguous_strides
+from weft._call.devices import device_of
 from weft._core import cuda_export, cuda_wrap
 from weft._cuda.streams import on
 from weft._cuda.views import check_aligned, view
+from weft._registry.avals import as_dtype
+from weft._registry.shapes import contiguous_strides
 
 if TYPE_CHECKING:
     from weft._core import Engine, NDArray
@@ -39,7 +39,7 @@ def _torch_streams(index: int) -> list[int]:
     return [stream] if stream else []
 
 
-def _behind(x: Any, found: dict[str, Any], index: int) -> int | None:  # noqa: ANN401 - as `adopt` takes
+def _behind(x: Any, found: dict[str, Any], index: int) -> int | None:
     """Return the stream behind which the values are there; None where they are there already."""
     if "stream" in found:
         stream: int | None = found["stream"]
@@ -62,7 +62,7 @@ def interface(x: NDArray) -> dict[str, Any]:
     }
 
 
-def capsule(x: NDArray, stream: Any, options: dict[str, Any]) -> object:  # noqa: ANN401 - CuPy's
+def capsule(x: NDArray, stream: Any, options: dict[str, Any]) -> object:
     """Return a DLPack capsule of an array that is on a device, as CuPy makes it."""
     address, nbytes, device, own, keeper = cuda_export(x)
     shown = view(address, nbytes, x._offset, x.shape, x.strides, x.dtype, device, keeper)
@@ -71,7 +71,7 @@ def capsule(x: NDArray, stream: Any, options: dict[str, Any]) -> object:  # noqa
     return found
 
 
-def adopt(x: Any, engine: Engine) -> NDArray:  # noqa: ANN401 - CuPy's, torch's or Numba's array
+def adopt(x: Any, engine: Engine) -> NDArray:
     """Return an array on the memory of an object that has ``__cuda_array_interface__``.
 
     Raises
@@ -101,7 +101,7 @@ def adopt(x: Any, engine: Engine) -> NDArray:  # noqa: ANN401 - CuPy's, torch's 
     )
 
 
-def _index(x: Any) -> int:  # noqa: ANN401 - as above
+def _index(x: Any) -> int:
     """Return the number of the device that an object is on; the first where it does not tell."""
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[1])

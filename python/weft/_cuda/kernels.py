@@ -1,4 +1,4 @@
-"""Kernels that users wrote: sources and what these say of parameters, modules, kernels of CuPy's."""
+"""Kernels of users: sources and their parameters, modules, kernels of CuPy's."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RawModule:
 
     def __init__(
         self,
-        code: Any,  # noqa: ANN401 - CuPy has no types
+        code: Any,
         *,
         options: Sequence[str] = (),
         enable_cooperative_groups: bool | None = None,
@@ -102,7 +102,7 @@ class RawModule:
 
 
 def prepare(
-    code: Any,  # noqa: ANN401 - CuPy has no types
+    code: Any,
     name: str | None,
     options: Sequence[str] | None,
     cooperative: bool | None = None,  # noqa: FBT001 - from the core, by position
@@ -153,7 +153,7 @@ def _check_name(module: RawModule, name: str) -> None:
 
 
 def _theirs(
-    kernel: Any,  # noqa: ANN401 - CuPy has no types
+    kernel: Any,
     name: str | None,
 ) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], int]]:
     """Return the same for a kernel of CuPy's, which loads it."""

@@ -10,28 +10,28 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.shapes import Shape
+    from weft._registry.shapes import Shape
 
 __all__ = ["COMPUTES"]
 
 
-def _adjoint(x: Any) -> Any:  # noqa: ANN401 - CuPy has no types
+def _adjoint(x: Any) -> Any:
     return np.conj(np.swapaxes(x, -1, -2))
 
 
-def _floating(x: Any) -> Any:  # noqa: ANN401 - as above
+def _floating(x: Any) -> Any:
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
-def _cholesky(out: Any, x: Any, *, upper: bool = False) -> None:  # noqa: ANN401 - as above
+def _cholesky(out: Any, x: Any, *, upper: bool = False) -> None:
     out[...] = _adjoint(np.linalg.cholesky(_adjoint(x))) if upper else np.linalg.cholesky(x)
 
 
-def _svdvals(out: Any, x: Any) -> None:  # noqa: ANN401 - as above
+def _svdvals(out: Any, x: Any) -> None:
     out[...] = np.linalg.svd(x, compute_uv=False)
 
 
-def _matrix_rank(out: Any, x: Any, *rtol: Any) -> None:  # noqa: ANN401 - as above
+def _matrix_rank(out: Any, x: Any, *rtol: Any) -> None:
     if 0 in x.shape[-2:]:
         out[...] = 0
         return
@@ -41,16 +41,16 @@ def _matrix_rank(out: Any, x: Any, *rtol: Any) -> None:  # noqa: ANN401 - as abo
     np.sum(values > bound[..., None], axis=-1, dtype=out.dtype, out=out)
 
 
-def _pinv(out: Any, x: Any, *rtol: Any) -> None:  # noqa: ANN401 - as above
+def _pinv(out: Any, x: Any, *rtol: Any) -> None:
     share = rtol[0] if rtol else max(x.shape[-2:]) * float(np.finfo(out.dtype).eps)
     out[...] = np.linalg.pinv(x.astype(out.dtype, copy=False), share)
 
 
-def _matrix_norm(out: Any, x: Any, *, keepdims: bool = False, ord: Any = "fro") -> None:  # noqa: A002, ANN401 - NumPy's name
+def _matrix_norm(out: Any, x: Any, *, keepdims: bool = False, ord: Any = "fro") -> None:  # noqa: A002 - NumPy's name
     out[...] = np.linalg.norm(_floating(x), ord, (-2, -1), keepdims)
 
 
-def _vector_norm(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: object) -> None:  # noqa: A002, ANN401 - NumPy's name
+def _vector_norm(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: object) -> None:  # noqa: A002 - NumPy's name
     if not axis:
         out[...] = np.abs(x) if ord else x != x.dtype.type(0)
         return
@@ -60,7 +60,7 @@ def _vector_norm(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: object) 
     out[...] = np.linalg.norm(rows, ord, 0).reshape(out.shape)
 
 
-def _vecdot(out: Any, x1: Any, x2: Any, *, axis: int) -> None:  # noqa: ANN401 - as above
+def _vecdot(out: Any, x1: Any, x2: Any, *, axis: int) -> None:
     products = np.multiply(np.conj(x1) if x1.dtype.kind == "c" else x1, x2)
     if out.dtype.kind == "b":
         np.any(products, axis=axis, out=out)
@@ -68,7 +68,7 @@ def _vecdot(out: Any, x1: Any, x2: Any, *, axis: int) -> None:  # noqa: ANN401 -
         np.sum(products, axis=axis, dtype=out.dtype, out=out)
 
 
-def _cov(out: Any, x: Any, *others: Any, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:  # noqa: ANN401 - as above
+def _cov(out: Any, x: Any, *others: Any, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:
     rows = [each.reshape((1, -1)) if each.ndim <= 1 else each if rowvar else each.T for each in (x, *others)]
     samples = np.concatenate([row.astype(out.dtype, copy=False) for row in rows])
     count = samples.shape[1]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from weft._array.views import view
+from weft._call.views import view
 from weft._core import NDArray, RawKernel, _overwrite as overwrite, _read as read
 from weft._cuda.kernels import RawModule
 from weft._cuda.sources import OPTIONS, header, in_memory
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["push", "source"]
 

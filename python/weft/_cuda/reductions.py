@@ -1,8 +1,8 @@
 """Reductions on CUDA devices, by calls that CuPy's functions take.
 
 CuPy reduces by functions and not by methods of its ufuncs, which take neither ``where`` nor ``initial``; it counts with
-an axis but without ``keepdims``. So what a mask leaves out is replaced by what changes nothing. Nothing here looks at
-values: that would make a worker wait for the device.
+an axis but without ``keepdims``. So masked elements are replaced by the identity. Nothing here looks at values: that
+would make a worker wait for the device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.shapes import Shape, axis_tuple
+from weft._registry.shapes import Shape, axis_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +23,13 @@ __all__ = ["COMPUTES"]
 _where: Any = np.where
 
 
-def _reduction(function: Any, combine: np.ufunc, neutral: float | None, *, typed: bool = False) -> Callable[..., None]:  # noqa: ANN401 - NumPy's
+def _reduction(function: Any, combine: np.ufunc, neutral: float | None, *, typed: bool = False) -> Callable[..., None]:
     """Make a reduction; without a neutral number, those with a mask have an initial one."""
 
     def compute(
-        out: Any,  # noqa: ANN401 - CuPy has no types
-        x: Any,  # noqa: ANN401 - as above
-        *masks: Any,  # noqa: ANN401 - as above
+        out: Any,
+        x: Any,
+        *masks: Any,
         axis: Shape | None = None,
         keepdims: bool = False,
         initial: complex | None = None,
@@ -48,28 +48,28 @@ def _reduction(function: Any, combine: np.ufunc, neutral: float | None, *, typed
     return compute
 
 
-def _counted(x: Any, masks: tuple[Any, ...], axis: Shape | None, *, keepdims: bool) -> Any:  # noqa: ANN401 - as above
+def _counted(x: Any, masks: tuple[Any, ...], axis: Shape | None, *, keepdims: bool) -> Any:
     """Return how many elements are reduced to one: a number, or with a mask an array."""
     if masks:
         return np.sum(np.broadcast_to(masks[0], x.shape), axis=axis, dtype=np.int64, keepdims=keepdims)
     return math.prod(x.shape[i] for i in axis_tuple(axis, x.ndim))
 
 
-def _total(x: Any, masks: tuple[Any, ...], axis: Shape | None, dtype: Any, *, keepdims: bool) -> Any:  # noqa: ANN401 - as above
+def _total(x: Any, masks: tuple[Any, ...], axis: Shape | None, dtype: Any, *, keepdims: bool) -> Any:
     if masks:
         x = _where(masks[0], x, x.dtype.type(0))
     return np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def _mean(out: Any, x: Any, *masks: Any, axis: Shape | None = None, keepdims: bool = False, **_: object) -> None:  # noqa: ANN401 - as above
+def _mean(out: Any, x: Any, *masks: Any, axis: Shape | None = None, keepdims: bool = False, **_: object) -> None:
     total = _total(x, masks, axis, out.dtype, keepdims=keepdims)
     np.true_divide(total, _counted(x, masks, axis, keepdims=keepdims), out=out, casting="unsafe")
 
 
 def _variance(
-    out: Any,  # noqa: ANN401 - as above
-    x: Any,  # noqa: ANN401 - as above
-    *masks: Any,  # noqa: ANN401 - as above
+    out: Any,
+    x: Any,
+    *masks: Any,
     axis: Shape | None = None,
     keepdims: bool = False,
     correction: float = 0.0,
@@ -90,19 +90,19 @@ def _variance(
     np.true_divide(_total(square, masks, axis, out.dtype, keepdims=keepdims), divisor, out=out, casting="unsafe")
 
 
-def _deviation(out: Any, x: Any, *masks: Any, **attributes: Any) -> None:  # noqa: ANN401 - as above
+def _deviation(out: Any, x: Any, *masks: Any, **attributes: Any) -> None:
     _variance(out, x, *masks, **attributes)
     np.sqrt(out, out=out)
 
 
-def _count_nonzero(out: Any, x: Any, *, axis: Shape | None, keepdims: bool = False) -> None:  # noqa: ANN401 - as above
+def _count_nonzero(out: Any, x: Any, *, axis: Shape | None, keepdims: bool = False) -> None:
     np.sum(x != x.dtype.type(0), axis=axis, dtype=out.dtype, out=out, keepdims=keepdims)
 
 
-def _past_nan(function: Any, least: float) -> Callable[..., None]:  # noqa: ANN401 - NumPy's
+def _past_nan(function: Any, least: float) -> Callable[..., None]:
     """Make a maximum or minimum past NaN: NaN where there is nothing else."""
 
-    def compute(out: Any, x: Any, *, axis: Shape | None, keepdims: bool = False, **_: object) -> None:  # noqa: ANN401 - CuPy's
+    def compute(out: Any, x: Any, *, axis: Shape | None, keepdims: bool = False, **_: object) -> None:
         if x.dtype.kind != "f":
             function(x, axis=axis, out=out, keepdims=keepdims)
             return
@@ -114,7 +114,7 @@ def _past_nan(function: Any, least: float) -> Callable[..., None]:  # noqa: ANN4
 
 
 def _without_nan(function: Callable[..., None]) -> Callable[..., None]:
-    def compute(out: Any, x: Any, **attributes: Any) -> None:  # noqa: ANN401 - as above
+    def compute(out: Any, x: Any, **attributes: Any) -> None:
         present = ~np.isnan(x)
         # Zero, for NaN times nothing is NaN.
         function(out, _where(present, x, x.dtype.type(0)), present, **attributes)

@@ -19,7 +19,7 @@ from weft._cuda.expressions import HEADER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["OPTIONS", "Elementwise", "header", "in_memory"]
 

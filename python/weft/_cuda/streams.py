@@ -33,7 +33,7 @@ class _Handle:
         return (0, self._address)
 
 
-def cupy() -> Any:  # noqa: ANN401 - a module without types
+def cupy() -> Any:
     """Return CuPy.
 
     Raises
@@ -55,7 +55,7 @@ class _Current:
 
     __slots__ = ("_device", "_spare", "_stream")
 
-    def __init__(self, cuda: Any, device: int, stream: int, spare: list[_Current]) -> None:  # noqa: ANN401 - a module
+    def __init__(self, cuda: Any, device: int, stream: int, spare: list[_Current]) -> None:
         self._device = cuda.Device(device)
         if hasattr(cuda.Stream, "from_external"):
             # CuPy refuses a stream that is not of the runtime's current device.

@@ -1,8 +1,8 @@
 """Sums, products, extrema and means on CUDA devices: launches of kernels that NVRTC compiles, without CuPy.
 
-An array in rows is seen as ``(outer, count, inner)``, of which the axis in the middle is reduced. Each thread reduces elements
-of one row that lie `parts` apart, so that neighbours read neighbours; what threads find is reduced again, until one is left. How
-many threads there are follows from the shape alone, and so do the bits of the result.
+An array in rows is seen as ``(outer, count, inner)``, and the axis in the middle is reduced. Each thread reduces
+elements of one row that lie `parts` apart, so that neighbours read neighbours; the results of threads are reduced
+again, until one is left. How many threads there are follows from the shape alone, and so do the bits of the result.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.shapes import axis_tuple
 from weft._core import RawKernel, _overwrite as overwrite, _read as read, beside
 from weft._cuda.kernels import RawModule
 from weft._cuda.sources import OPTIONS, header, in_memory
+from weft._registry.shapes import axis_tuple
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
-    from weft._array.shapes import Shape
     from weft._core import NDArray
+    from weft._registry.avals import DType
+    from weft._registry.shapes import Shape
 
 __all__ = ["FUNCTIONS", "push", "source"]
 

@@ -1,11 +1,11 @@
-"""Copies of arrays one of which is on a CUDA device: whatever their layouts, and wherever they are.
+"""Copies of arrays to, from and between CUDA devices, for all layouts.
 
-Only contiguous elements travel. What is not contiguous is brought together where it is, and taken apart where it goes.
+Only contiguous elements travel. Other elements are packed at the source, and unpacked at the target.
 """
 
 from __future__ import annotations
 
-from weft._array.operands import share
+from weft._call.operands import share
 from weft._core import NDArray, beside, copy_elements as _copy_elements, cuda_copy
 from weft._cuda.elementwise import casting, copying
 

@@ -8,7 +8,7 @@ from weft._cuda.streams import cupy
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["check_aligned", "view"]
 
@@ -45,7 +45,7 @@ def view(
     dtype: DType,
     device: int,
     keeper: object,
-) -> Any:  # noqa: ANN401 - CuPy has no types
+) -> Any:
     """Return a CuPy array on device memory, which `keeper` keeps.
 
     Parameters

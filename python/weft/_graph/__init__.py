@@ -1,1 +1,1 @@
-"""What `weft.graph` is made of."""
+"""Graphs, passes, symbols and executors: the parts of `weft.graph` and `weft.symbol`."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.rules import Aval, as_dtype
 from weft._core import Node
-from weft.ops import register_op
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.op import register_op
 
 if TYPE_CHECKING:
     from weft._core import NodeEntry
@@ -19,13 +19,13 @@ __all__ = ["LARGEST", "evaluate_constant"]
 LARGEST = 1024
 
 
-def _infer(*, shape: tuple[int, ...], dtype: Any, values: tuple[Any, ...]) -> Aval:  # noqa: ANN401 - a dtype-like
+def _infer(*, shape: tuple[int, ...], dtype: Any, values: tuple[Any, ...]) -> Aval:
     del values
     return Aval(tuple(shape), as_dtype(dtype))
 
 
 @register_op("constant", infer=_infer)
-def _constant(out: np.ndarray[Any, Any], *, shape: tuple[int, ...], dtype: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401
+def _constant(out: np.ndarray[Any, Any], *, shape: tuple[int, ...], dtype: Any, values: tuple[Any, ...]) -> None:
     del dtype
     out[...] = np.array(values, out.dtype).reshape(shape)
 
@@ -44,8 +44,8 @@ def evaluate_constant(node: Node) -> list[NodeEntry] | None:
     >>> evaluate_constant(weft.exp(two).get_node())[0].node.op.name
     'constant'
     """
-    from weft._symbol.evaluation import Schedule  # noqa: PLC0415 - which knows the functions of arrays
-    from weft._symbol.symbols import Symbol  # noqa: PLC0415 - as above
+    from weft._graph.evaluation import Schedule  # noqa: PLC0415 - which knows the functions of arrays
+    from weft._graph.symbols import Symbol  # noqa: PLC0415 - as above
 
     if node.op.name == "constant":
         return node.outputs

@@ -1,14 +1,12 @@
 """The pass that differentiates: of symbols, of entries or of names."""
 
-# ruff: noqa: SLF001 - passes look into graphs and symbols
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from weft._core import NodeEntry, SymbolCore, graph_gradient
 from weft._graph.graphs import Graph
-from weft._symbol.symbols import Symbol
+from weft._graph.symbols import Symbol
 from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["entries_of", "gradient", "gradient_symbol", "with_known"]
 
 
-def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:  # noqa: ANN401 - names, symbols or entries
+def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
     """Return what stands for entries of a graph as one symbol.
 
     Examples
@@ -50,9 +48,9 @@ def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:  # noqa: A
 
 def gradient(
     graph: Graph | None,
-    ys: Any,  # noqa: ANN401 - symbols, entries or names
-    xs: Any,  # noqa: ANN401 - as above
-    ys_out_grad: Any = None,  # noqa: ANN401 - as above
+    ys: Any,
+    xs: Any,
+    ys_out_grad: Any = None,
     aggregate: Callable[[list[Symbol]], Symbol] | None = None,
     mirror: Callable[[Node], bool] | bool | None = None,  # noqa: FBT001 - True is one of its values
     hint: Callable[[Symbol, Symbol], Symbol] | None = None,
@@ -114,7 +112,7 @@ def gradient(
     return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit, external="outputs")
 
 
-def _answer(name: str, answer: Any) -> SymbolCore:  # noqa: ANN401 - whatever a user's function returns
+def _answer(name: str, answer: Any) -> SymbolCore:
     """Return the core of the symbol that a function of the caller's has returned."""
     if not isinstance(answer, Symbol):
         raise ArgumentTypeError(f"{name}= returns a symbol, and {answer!r} was returned")

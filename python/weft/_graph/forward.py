@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.rules import Aval, avals_of, scalar_dtype
 from weft._core import Input
+from weft._registry.avals import Aval, avals_of, scalar_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from weft.ops import Op
+    from weft._registry.op import Op
 
 __all__ = ["infer_forward", "operands_of"]
 
@@ -41,7 +41,7 @@ def operands_of(attributes: dict[str, Any], inputs: Sequence[Any]) -> tuple[tupl
     return found, {key: value for key, value in attributes.items() if key != "operands"}
 
 
-def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[Any]) -> list[tuple[Any, Any]]:  # noqa: ANN401
+def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[Any]) -> list[tuple[Any, Any]]:
     """Return shape and dtype of each result; what was stood in for is None.
 
     Parameters

@@ -1,17 +1,15 @@
-"""What a gradient's rule sees of a node in a pass, and how passes call it."""
-
-# ruff: noqa: SLF001 - what calls rules looks into symbols
+"""The view of a node for a gradient's rule in a pass, and the call of the rule."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._array.symbolic import MixedOperandsError, UnknownFactError
+from weft._call.symbol_hook import MixedOperandsError, UnknownFactError
 from weft._graph.forward import operands_of
-from weft._symbol.pullback import pull_later
-from weft._symbol.symbols import Symbol
+from weft._graph.pullback import pull_later
+from weft._graph.symbols import Symbol
+from weft._registry.op import get_op
 from weft.errors import GradientError
-from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

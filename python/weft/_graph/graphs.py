@@ -1,6 +1,4 @@
-"""`weft.graph.Graph`: outputs, and what passes have found out about them."""
-
-# ruff: noqa: SLF001 - graphs look into graphs and symbols
+"""`weft.graph.Graph`: outputs, and the results of passes on them."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from weft._core import GraphCore, IndexedGraph, NodeEntry, graph_draw
-from weft._symbol.symbols import Symbol
+from weft._graph.symbols import Symbol
 from weft.errors import ArgumentTypeError
 
 __all__ = ["Graph", "core_of"]
@@ -22,12 +20,12 @@ class _Attributes(MutableMapping[str, Any]):
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pass left
+    def __getitem__(self, name: str) -> Any:
         if name not in self._graph._core.names():
             raise KeyError(name)
         return self._graph._core.attribute(name)
 
-    def __setitem__(self, name: str, value: Any) -> None:  # noqa: ANN401 - as above
+    def __setitem__(self, name: str, value: Any) -> None:
         self._graph._core = self._graph._core.with_attribute(name, value)
 
     def __delitem__(self, name: str) -> None:
@@ -121,7 +119,7 @@ class Graph:
         return f"<Graph of {', '.join(self.symbol.list_outputs())} with {', '.join(self.attrs) or 'no attributes'}>"
 
 
-def core_of(graph: Any) -> GraphCore:  # noqa: ANN401 - a graph or a symbol
+def core_of(graph: Any) -> GraphCore:
     """Return the core's graph of a graph, or of a symbol's outputs.
 
     Examples

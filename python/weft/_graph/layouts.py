@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft._array.rules import Aval
 from weft._core import layout_axes
+from weft._registry.avals import Aval
+from weft._registry.op import get_op, register_op
 from weft.errors import ShapeError
-from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,13 +99,13 @@ def _transform(out: NDArray[Any], x: NDArray[Any], *, src_layout: str, dst_layou
     np.copyto(out, split.transpose(np.argsort(order)))
 
 
-def _back(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _back(node: Any, grads: Any) -> Any:
     given = node.attributes
     back = {"src_layout": given["dst_layout"], "dst_layout": given["src_layout"]}
     return (get_op("layout_transform")(grads[0], **back),)
 
 
-def _cost(_attributes: Any, shapes: Any, dtypes: Any) -> tuple[float, float]:  # noqa: ANN401 - as above
+def _cost(_attributes: Any, shapes: Any, dtypes: Any) -> tuple[float, float]:
     size = math.prod(shapes[0]) * (4 if dtypes[0] is None else dtypes[0].itemsize)
     return 0.0, 2.0 * size
 

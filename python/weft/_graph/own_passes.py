@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["register_own"]
 
 
-def _attribute(graph: g.Graph, name: str, default: Any = None) -> Any:  # noqa: ANN401 - whatever is there
+def _attribute(graph: g.Graph, name: str, default: Any = None) -> Any:
     return graph.attrs.get(name, default)
 
 

@@ -1,4 +1,4 @@
-"""Devices by name: what the pass that places nodes knows of them, and the op that copies."""
+"""Devices by name for the pass that places nodes, and the op that copies."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.devices import as_device
+from weft._call.devices import as_device
 from weft._core import NDArray
-from weft.ops import register_op
+from weft._registry.op import register_op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weft._array.rules import Aval
+    from weft._registry.avals import Aval
 
 __all__ = ["device_names"]
 
 
-def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str], str | None]:  # noqa: ANN401 - a device
+def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str], str | None]:
     """Return devices, given as such or by name, by name.
 
     Examples
@@ -48,7 +48,7 @@ def _show(x: NDArray, *, device: str) -> NDArray:
     return NDArray.to_device(x, device)  # a tensor stays where it is
 
 
-def _copy_back(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _copy_back(node: Any, grads: Any) -> Any:
     del node
     return (grads[0],)
 

@@ -1,7 +1,5 @@
 """Calls that are made again instead of kept, where the plan of memory gets smaller."""
 
-# ruff: noqa: SLF001 - passes look into graphs
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -21,7 +19,7 @@ __all__ = ["recompute"]
 
 def recompute(
     graph: Graph,
-    forward: Any,  # noqa: ANN401 - symbols, entries or names
+    forward: Any,
     memory_limit: int | None = None,
     memory: str = "min",
     external: str | Iterable[str] = (),

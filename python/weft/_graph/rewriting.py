@@ -1,11 +1,9 @@
 """Graphs from graphs: mutations as values, neighbours as one call."""
 
-# ruff: noqa: SLF001 - passes look into graphs
-
 from __future__ import annotations
 
 from weft._core import graph_apply_pass, graph_functionalise
-from weft._graph import derived as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
+from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
 from weft._graph.graphs import Graph, core_of
 
 __all__ = ["eliminate_identity", "functionalise", "fuse"]

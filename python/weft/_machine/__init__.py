@@ -1,1 +1,1 @@
-"""What this process runs on: processors, GPUs, libraries. For `weft info` and for whoever compares figures."""
+"""The machine of this process: processors, GPUs, libraries. For `weft info` and for comparisons of figures."""

@@ -1,4 +1,4 @@
-"""Activations, and what makes probabilities of scores."""
+"""Activations, and probabilities from scores."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.
@@ -17,7 +17,7 @@ from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, intege
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__: list[str] = []
 

@@ -137,7 +137,7 @@ def _read_array(reader: _Reader, at: int) -> np.ndarray[Any, Any]:
         kind = reader.number("i")
         if kind in _SPARSE:
             raise CheckpointError(
-                f"{reader._name}: array {at} is sparse ({_SPARSE[kind]}), and only dense arrays are read: save it by "  # noqa: SLF001
+                f"{reader._name}: array {at} is sparse ({_SPARSE[kind]}), and only dense arrays are read: save it by "
                 "tostype('default') in MXNet"
             )
         if kind > 0 or kind < -1:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._mxnet.gradients import NONE
-from weft._mxnet.known import own_dtype, place
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import own_dtype, place
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Dtypes, Shapes
+    from weft._mxnet.partial_shapes import Dtypes, Shapes
 
 __all__: list[str] = []
 

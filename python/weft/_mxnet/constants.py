@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._mxnet.gradients import NONE
-from weft._mxnet.known import own_dtype
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import own_dtype
 from weft._mxnet.settings import REQUIRED, Settings, dtype, integer, number, optional, shape
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Boxes: priors around each place of a map, and what they are to become in training."""
+"""Boxes: priors around each place of a map, and their targets in training."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import weft
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, flag, number, numbers
+from weft._registry.op import Aval, register_op
 from weft.errors import GraphError, ShapeError
-from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._mxnet.known import Shapes
+    from weft._call.calls import Elements
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__ = ["priors"]
 

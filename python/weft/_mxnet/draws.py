@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import weft
-from weft._program.outside import outside
+from weft._program.unrecorded import outside
 
 if TYPE_CHECKING:
     from weft._core import Engine
@@ -29,7 +29,7 @@ def seed(value: int) -> None:
     _seed[0] = value
     for engine, generator in list(_generators.items()):
         # In place: executors replay draws of this very state.
-        generator._state[...] = _new(engine)._state  # noqa: SLF001 - a generator's state
+        generator._state[...] = _new(engine)._state
 
 
 def _new(engine: Engine) -> Generator:

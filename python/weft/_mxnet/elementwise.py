@@ -17,7 +17,7 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._mxnet.known import Dtypes, Shapes
+    from weft._mxnet.partial_shapes import Dtypes, Shapes
 
 __all__: list[str] = []
 

@@ -1,7 +1,7 @@
 """Gradients of MXNet's ops: for each op another one, which computes the gradients of its inputs.
 
-The rule of an op makes a node of that op, whose shapes follow from what it takes: so a graph knows its gradient's memory.
-Where nothing else is said it differentiates what the op does, of which a program drops what no gradient needs.
+The rule of an op makes a node of that op, whose shapes follow from its inputs: so a graph knows its gradient's memory.
+Without a rule of its own it differentiates the op's computation, and a program drops the parts that no gradient needs.
 """
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from weft._array.creation import zeros_like
-from weft._mxnet.known import as_pair
+from weft._mxnet.partial_shapes import as_pair
+from weft._ops.creation import zeros_like
 from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._mxnet.gradients import LINEAR
-from weft._mxnet.known import place
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import Settings, integer
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Lengths, Shapes
+    from weft._mxnet.partial_shapes import Lengths, Shapes
 
 __all__: list[str] = []
 

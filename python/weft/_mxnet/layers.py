@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._mxnet.gradients import Backward
-from weft._mxnet.known import product
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, spread
 from weft.errors import ShapeError
@@ -19,7 +19,7 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__: list[str] = []
 

@@ -1,4 +1,4 @@
-"""An op of MXNet's: its settings, its rules both ways, and what it computes with weft's functions."""
+"""An op of MXNet's: its settings, its rules both ways, and its computation by weft's functions."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # What is said by settings is said of settings of any kind.
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._array.operands import as_array
-from weft._array.symbolic import is_symbol
+from weft._call.operands import as_array
+from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, find_op
-from weft._mxnet.known import Dtypes, Shapes, as_pair
+from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair
 from weft._mxnet.settings import Settings
+from weft._registry.op import Aval, Op
 from weft.errors import GraphError
-from weft.ops import Aval, Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +76,7 @@ class Operator(Op):
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> Any:
         """Push what computes the op, and return its result, or a tuple of results, at once."""
         if any(is_symbol(each) for each in arrays):
-            from weft._symbol.composing import compose_op  # noqa: PLC0415 - for symbols alone
+            from weft._graph.composing import compose_op  # noqa: PLC0415 - for symbols alone
 
             return compose_op(self, arrays, None, {}, attributes)
         if out is not None:
@@ -193,7 +193,7 @@ def operator(
             said["mutates"] = mutates
         for key, value in said.items():
             op.set_attribute(key, value)
-        op._entry.set_attribute("attribute_names", settings.names, _LEVEL)  # noqa: SLF001 - the registry's record of it
+        op._entry.set_attribute("attribute_names", settings.names, _LEVEL)
         if back is NONE:
             op.set_attribute("gradient_reads", None)
         elif gradient is None or isinstance(gradient, Backward):
@@ -201,7 +201,7 @@ def operator(
         else:
             op.set_attribute("gradient", _composed(op, gradient))
         others = [each for each in aliases if _free(each) == each]
-        op._entry.register(others, _LEVEL, op)  # noqa: SLF001 - as above
+        op._entry.register(others, _LEVEL, op)
         BY_NAME.update(dict.fromkeys((name, *aliases), op))
         return op
 

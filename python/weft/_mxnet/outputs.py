@@ -1,4 +1,4 @@
-"""Ends of networks: what they give, and gradients that are those of a loss, whatever comes from behind."""
+"""Ends of networks: their results, and gradients that are those of a loss, regardless of the gradients from behind."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._mxnet.gradients import NONE, Backward
-from weft._mxnet.known import product
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import Settings, choice, flag, number
-from weft._tape.operators import Operator as TapeOperator
+from weft._tape.user_operators import Operator as TapeOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from weft._mxnet.known import Dtypes, Shapes
+    from weft._mxnet.partial_shapes import Dtypes, Shapes
 
 __all__: list[str] = []
 

@@ -14,7 +14,7 @@ from weft._mxnet.shapes_of_windows import pooled, pooling, spread
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__: list[str] = []
 

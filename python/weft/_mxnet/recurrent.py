@@ -13,7 +13,7 @@ from weft.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__ = ["parameter_count", "unpacked"]
 

@@ -13,7 +13,7 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._mxnet.known import Lengths, Shapes
+    from weft._mxnet.partial_shapes import Lengths, Shapes
 
 __all__: list[str] = []
 

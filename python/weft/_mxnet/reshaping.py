@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._mxnet.gradients import LINEAR
-from weft._mxnet.known import product
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, flag, integer, optional, shape
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Lengths, Shapes
+    from weft._mxnet.partial_shapes import Lengths, Shapes
 
 __all__ = ["reshaped"]
 

@@ -1,4 +1,4 @@
-"""The attributes of MXNet's ops: what kinds there are, how files write them, what they are by default."""
+"""The attributes of MXNet's ops: their kinds, their text in files, their defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of what goes over data in windows: convolutions and pooling, forwards and back."""
+"""Shapes of windowed ops: convolutions and pooling, forwards and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__ = ["convolution", "deconvolution", "deconvolution_padding", "pooled", "pooling", "spread"]
 

@@ -10,12 +10,12 @@ import numpy as np
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, choice, flag, integer, number, numbers
+from weft._registry.op import Aval, register_op
 from weft.errors import ShapeError
-from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._mxnet.known import Lengths, Shapes
+    from weft._call.calls import Elements
+    from weft._mxnet.partial_shapes import Lengths, Shapes
 
 __all__: list[str] = []
 

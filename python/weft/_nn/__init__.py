@@ -2,4 +2,4 @@
 
 from importlib import import_module as _import_module
 
-_import_module("weft._array.namespace")  # registers the ops of which kernels and their gradients are made
+_import_module("weft._ops.namespace")  # registers the ops of which kernels and their gradients are made

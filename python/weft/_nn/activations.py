@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.calls import one
-from weft._array.elementwise import exp, square
-from weft._array.operands import as_array
-from weft._gradient.registering import gradient_of, needs
+from weft._call.calls import one
+from weft._call.operands import as_array
 from weft._nn.arguments import floating, refuse
-from weft._nn.normal import cumulative
+from weft._nn.gaussian import cumulative
+from weft._ops.elementwise import exp, square
+from weft._registry.gradients import gradient_of, needs
+from weft._registry.op import Aval, get_op, register_op
 from weft.errors import ArgumentTypeError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
 
 __all__ = ["elu", "gelu", "leaky_relu", "relu", "sigmoid", "softplus"]

@@ -1,4 +1,4 @@
-"""What kernels of networks ask of their operands and attributes, and how they say no."""
+"""The checks of kernels of networks on operands and attributes, and their messages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
+from weft._registry.op import Aval, result_dtype
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ShapeError
-from weft.ops import Aval, result_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from weft._array.calls import DType, Elements
+    from weft._call.calls import DType, Elements
 
 __all__ = ["chosen", "describe", "fixed", "floating", "known", "plain", "refuse", "spoiled"]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.shapes import axis_index
-from weft._gradient.indexing import stand_in
-from weft._gradient.registering import gradient_of
 from weft._nn.arguments import refuse
-from weft.ops import Aval, get_op, register_op
+from weft._ops.gradients.indexing import stand_in
+from weft._registry.gradients import gradient_of
+from weft._registry.op import Aval, get_op, register_op
+from weft._registry.shapes import axis_index
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
+    from weft._call.calls import Elements
 
 __all__ = ["across", "channel_sum", "others_of", "over"]
 

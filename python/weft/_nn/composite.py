@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._array.symbolic import is_symbol
-from weft._gradient.likes import zeros_of
+from weft._call.symbol_hook import is_symbol
+from weft._ops.gradients.unbroadcast import zeros_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ other two: so there are gradients of any order.
 | ``nn.conv_data`` | results, weights, maybe data, of which the shape counts | data |
 | ``nn.conv_weight`` | data, results, maybe weights, of which the shape counts | weights |
 
-What is here computes by a product of matrices for each place of the kernel, on NumPy's arrays or on CuPy's.
+The computations here are a product of matrices for each place of the kernel, on NumPy's arrays or on CuPy's.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.calls import one
-from weft._array.operands import as_array
-from weft._gradient.likes import is_known
-from weft._gradient.registering import gradient_of, needs
+from weft._call.calls import one
+from weft._call.operands import as_array
 from weft._nn.arguments import describe, fixed, floating, known, plain, refuse
 from weft._nn.channels import channel_sum
 from weft._nn.windows import Windows, numbers, pads, windows_of
+from weft._ops.gradients.unbroadcast import is_known
+from weft._registry.gradients import gradient_of, needs
+from weft._registry.op import Aval, get_op, register_op
 from weft.errors import ArgumentValueError, ShapeError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
-    from weft._array.shapes import Shape
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._registry.shapes import Shape
 
 __all__ = ["conv", "conv_transpose", "convolved"]
 

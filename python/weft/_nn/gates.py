@@ -1,4 +1,4 @@
-"""What recurrent cells do element by element, once their products are there: one op for each kind, and its gradient.
+"""The element-wise part of recurrent cells, behind their products: one op for each kind, and its gradient.
 
 Gates lie side by side along the last axis: i, f, g, o of an LSTM, r, z, n of a GRU, as in PyTorch and cuDNN.
 """
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.elementwise import tanh
-from weft._gradient.likes import apply
-from weft._gradient.registering import gradient_of
 from weft._nn.activations import sigmoid
 from weft._nn.arguments import floating, refuse
 from weft._nn.composite import pull
-from weft.ops import Aval, get_op, register_op
+from weft._ops.elementwise import tanh
+from weft._ops.gradients.unbroadcast import apply
+from weft._registry.gradients import gradient_of
+from weft._registry.op import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
+    from weft._call.calls import Elements
 
 __all__ = ["gru_backward", "gru_forward", "lstm_backward", "lstm_forward", "part"]
 

@@ -1,4 +1,4 @@
-"""What graphs infer of kernels both ways: shapes of parameters from those of data, and the batch from the results.
+"""Inference for kernels both ways: shapes of parameters from those of data, and the batch from the results.
 
 A shape is a tuple whose unknown lengths are None, or None where even the number of axes is not known.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weft._array.shapes import axis_tuple
 from weft._graph.layouts import axes_of
 from weft._nn.pooling import pooled
 from weft._nn.windows import numbers, pads, windows_of
+from weft._registry.op import get_op
+from weft._registry.shapes import axis_tuple
 from weft.errors import ShapeError
-from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from weft._array.calls import one
-from weft._array.draws import drawing_op
-from weft._array.elementwise import square
-from weft._array.operands import as_array
-from weft._array.symbolic import is_symbol
+from weft._call.calls import one
+from weft._call.operands import as_array
+from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray
-from weft._gradient.indexing import stand_in
-from weft._gradient.likes import reshape_like
-from weft._gradient.registering import gradient_of, needs, no_gradient
 from weft._nn.arguments import chosen, fixed, floating, known, plain, refuse, spoiled
 from weft._nn.channels import channel_sum
 from weft._nn.composite import through
+from weft._ops.draws import drawing_op
+from weft._ops.elementwise import square
+from weft._ops.gradients.indexing import stand_in
+from weft._ops.gradients.unbroadcast import reshape_like
+from weft._registry.gradients import gradient_of, needs, no_gradient
+from weft._registry.op import Aval, get_op, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
     from weft.random import Generator
 
 __all__ = ["dense", "dropout", "embedding", "lrn"]

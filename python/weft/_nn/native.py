@@ -1,4 +1,4 @@
-"""Kernels of the core: made once for shapes and attributes, pushed without the GIL; what they do not take is computed by NumPy."""
+"""Kernels of the core: made once for shapes and attributes, pushed without the GIL; NumPy computes the other cases."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from weft._core import Kernel, Loop, NDArray
 from weft._nn import native_cells, native_layers
 from weft._nn.convolution import convolved
-from weft._nn.library import onednn
+from weft._nn.onednn import onednn
 from weft._nn.pooling import pooled
 from weft._nn.running import add_bias, around, is_plain, run
-from weft.ops import get_op
+from weft._registry.op import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.calls import DType
-    from weft._array.shapes import Shape
+    from weft._call.calls import DType
     from weft._nn.windows import Windows
+    from weft._registry.shapes import Shape
 
 __all__ = ["attach"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from weft._core import Kernel, NDArray, beside, kernel_cells, kernel_sequence
 from weft._nn.running import run
-from weft.ops import get_op
+from weft._registry.op import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.calls import DType
-    from weft._array.shapes import Shape
+    from weft._call.calls import DType
+    from weft._registry.shapes import Shape
 
 __all__ = ["PUSHES"]
 

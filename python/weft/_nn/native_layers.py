@@ -6,9 +6,8 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from weft._array.filling import fill
-from weft._array.shapes import axis_index, axis_tuple
-from weft._array.views import view
+from weft._call.filling import fill
+from weft._call.views import view
 from weft._core import (
     Kernel,
     NDArray,
@@ -21,13 +20,14 @@ from weft._core import (
     kernel_neighbours,
 )
 from weft._nn.running import around, is_plain, run
-from weft.ops import get_op
+from weft._registry.op import get_op
+from weft._registry.shapes import axis_index, axis_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.calls import DType
-    from weft._array.shapes import Shape
+    from weft._call.calls import DType
+    from weft._registry.shapes import Shape
 
 __all__ = ["PUSHES"]
 

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.calls import one, several
-from weft._array.elementwise import sqrt
-from weft._array.operands import as_array
-from weft._array.shapes import axis_tuple, is_index
-from weft._gradient.likes import apply, reshape_like, shape_of
-from weft._gradient.registering import gradient_of, needs
+from weft._call.calls import one, several
+from weft._call.operands import as_array
 from weft._nn.arguments import fixed, floating, plain, refuse
 from weft._nn.channels import across, channel_sum, others_of, over
 from weft._nn.composite import pull
-from weft.ops import Aval, get_op, register_op
+from weft._ops.elementwise import sqrt
+from weft._ops.gradients.unbroadcast import apply, reshape_like, shape_of
+from weft._registry.gradients import gradient_of, needs
+from weft._registry.op import Aval, get_op, register_op
+from weft._registry.shapes import axis_tuple, is_index
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
-    from weft._array.shapes import Shape
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._registry.shapes import Shape
 
 __all__ = ["batch_norm", "batch_norm_train", "layer_norm"]
 

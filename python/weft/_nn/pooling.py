@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.calls import one
-from weft._array.operands import as_array
-from weft._gradient.indexing import stand_in
-from weft._gradient.registering import gradient_of
+from weft._call.calls import one
+from weft._call.operands import as_array
 from weft._nn.arguments import floating, plain, refuse
 from weft._nn.windows import Windows, windows_of
+from weft._ops.gradients.indexing import stand_in
+from weft._registry.gradients import gradient_of
+from weft._registry.op import Aval, get_op, register_op
 from weft.errors import ArgumentValueError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
-    from weft._array.shapes import Shape
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._registry.shapes import Shape
 
 __all__ = ["avg_pool", "divisors", "max_pool", "pooled"]
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from weft._array.elementwise import tanh
-from weft._array.joining import concat, stack
-from weft._array.operands import as_array
+from weft._call.operands import as_array
 from weft._nn.activations import relu
 from weft._nn.layers import dense
 from weft._nn.sequences import ACTIVATIONS
+from weft._ops.elementwise import tanh
+from weft._ops.joining import concat, stack
+from weft._registry.op import get_op
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
-from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from weft._array.operands import ArrayLike
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
 
 __all__ = ["gru_cell", "lstm_cell", "rnn", "rnn_cell"]

@@ -1,16 +1,16 @@
-"""Kernels of the core on arrays: who pushes one, and the shapes and layouts in which it takes them."""
+"""Kernels of the core on arrays: the pushes, and the accepted shapes and layouts."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft._array.shapes import contiguous_strides
 from weft._core import Kernel, NDArray, beside, copy_elements
-from weft.ops import get_op
+from weft._registry.op import get_op
+from weft._registry.shapes import contiguous_strides
 
 if TYPE_CHECKING:
-    from weft._array.shapes import Shape
+    from weft._registry.shapes import Shape
 
 __all__ = ["add_bias", "around", "is_plain", "laid_out", "run"]
 

@@ -1,7 +1,8 @@
 """Recurrent layers over whole sequences, as one op each: all steps of a direction, and all steps of its gradient.
 
-The products with the data are made before, for all steps together; what is here multiplies the states of each step.
-Sequences are ``(T, N, ...)``; for `reverse` the last step is the first. What gradients look at later are results too.
+The products with the data are made before, for all steps together; the code here multiplies the states of each step.
+Sequences are ``(T, N, ...)``; for `reverse` the last step is the first. The values that gradients look at later are
+results too.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._gradient.indexing import stand_in
-from weft._gradient.registering import gradient_of
 from weft._nn.arguments import fixed, floating, refuse
 from weft._nn.gates import gru_backward, gru_forward, lstm_backward, lstm_forward
+from weft._ops.gradients.indexing import stand_in
+from weft._registry.gradients import gradient_of
+from weft._registry.op import Aval, get_op, register_op
 from weft.errors import ArgumentValueError, GradientError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weft._array.calls import Elements
-    from weft._array.shapes import Shape
+    from weft._call.calls import Elements
+    from weft._registry.shapes import Shape
 
 __all__ = ["ACTIVATIONS"]
 

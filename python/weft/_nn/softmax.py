@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.calls import one
-from weft._array.elementwise import exp
-from weft._array.operands import as_array
-from weft._array.shapes import axis_index
-from weft._gradient.likes import apply, is_known
-from weft._gradient.registering import gradient_of, needs
+from weft._call.calls import one
+from weft._call.operands import as_array
 from weft._nn.arguments import chosen, floating, refuse, spoiled
+from weft._ops.elementwise import exp
+from weft._ops.gradients.unbroadcast import apply, is_known
+from weft._registry.gradients import gradient_of, needs
+from weft._registry.op import Aval, get_op, register_op
+from weft._registry.shapes import axis_index
 from weft.errors import ArgumentTypeError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
     from weft._core import NDArray
 
 __all__ = ["cross_entropy", "log_softmax", "softmax"]

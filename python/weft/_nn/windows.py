@@ -14,8 +14,8 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from weft._array.calls import Elements
-    from weft._array.shapes import Shape
+    from weft._call.calls import Elements
+    from weft._registry.shapes import Shape
 
 __all__ = ["Windows", "numbers", "pads", "windows_of"]
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft import _core
-from weft._array.creation import zeros
-from weft._array.elementwise import not_equal
-from weft._array.operands import as_array
-from weft._array.searching import where
+from weft._call.operands import as_array
 from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_pause
+from weft._ops.creation import zeros
+from weft._ops.elementwise import not_equal
+from weft._ops.searching import where
 from weft._program import record
-from weft._program.parts import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
+from weft._program.subrecordings import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
 from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
@@ -42,7 +42,7 @@ class _Recorded:
     """Why it cannot run as one op."""
 
 
-def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:  # noqa: ANN401 - nested arrays
+def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Return what the one or the other branch makes, by an op that runs one of them."""
     choice = p.reshape(()) if p.dtype.kind == "b" else not_equal(p.reshape(()), 0)
     for branch in (f, g):
@@ -68,7 +68,7 @@ def _pairs(one: _Recorded, other: _Recorded) -> list[tuple[Any, Any]]:
     return list(zip(one.leaves, other.leaves, strict=True))
 
 
-def _check(one: Any, other: Any) -> None:  # noqa: ANN401 - leaves of a result
+def _check(one: Any, other: Any) -> None:
     if not isinstance(one, NDArray) and not isinstance(other, NDArray):
         return
     if one.shape != other.shape or one.dtype != other.dtype:
@@ -83,7 +83,7 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
         since = moment()
         own: list[TapeNode] = []
 
-        def handle(x: Any) -> NDArray:  # noqa: ANN401 - an array
+        def handle(x: Any) -> NDArray:
             made = as_array(x)
             if tape_hears((made,)):
                 made, node = handle_of(made, leaf=True, heard=False)
@@ -123,7 +123,7 @@ def _is_number_beside(x: object, theirs: object) -> bool:
     return isinstance(theirs, NDArray) or (theirs is not None and (type(theirs) is not type(x) or theirs != x))
 
 
-def _beside(x: Any, theirs: Any) -> NDArray:  # noqa: ANN401 - an array, or a value
+def _beside(x: Any, theirs: Any) -> NDArray:
     """Return an array, of a number one like what the other branch returns in its place."""
     if isinstance(x, NDArray):
         return x
@@ -136,7 +136,7 @@ def _own(part: _core.Part, x: NDArray, made: Sequence[NDArray]) -> NDArray:
     return x if part.makes(x) and not any(x._shares_buffer(other) for other in made) else fresh(x)
 
 
-def _both(choice: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+def _both(choice: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Return what is chosen of the results of both branches, which both run."""
     taken, other = f(*args), g(*args)
     results = [
@@ -177,11 +177,11 @@ class _Again:
         self._choice, self._branches, self._args = choice, branches, args
         self._outside = outside
 
-    def attribute(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as `Op.attribute`
+    def attribute(self, key: str, default: object = None) -> Any:
         """Return the rule, as an op does, and that it knows what to do where a result has no gradient."""
         return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
 
-    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
         from weft._program.control import cond  # noqa: PLC0415 - which knows this module
 
         kept = iter(node.inputs)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from weft._array.symbolic import is_symbol
+from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, is_eager
 from weft._program import record
 from weft._program.branches import chosen
-from weft._program.entry import program
+from weft._program.decorator import program
 from weft._program.loops import looped, unrolled
 from weft._program.trees import arrays_of, leaves_of
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -28,8 +28,8 @@ _KEPT = 64
 
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,  # noqa: ANN401 - nested arrays
-    xs: Any,  # noqa: ANN401 - as above
+    init: Any,
+    xs: Any,
     *,
     length: int | None = None,
     reverse: bool = False,
@@ -83,7 +83,7 @@ def scan(
     if not callable(f):
         raise ArgumentTypeError(f"scan: f is called, and is {type(f).__name__}")
     if any(map(is_symbol, leaves_of((init, xs)))):
-        from weft._symbol.control import scanned  # noqa: PLC0415 - for those alone who compose
+        from weft._graph.control import scanned  # noqa: PLC0415 - for those alone who compose
 
         return scanned(f, init, xs, length, reverse=reverse)
     rows = _length(xs, length)
@@ -95,7 +95,7 @@ def scan(
     return carry, ys
 
 
-def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - nested arrays
+def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> Any:
     """Return ``f(*args)`` where `p` is true and ``g(*args)`` where it is not.
 
     Outside of programs `p` is waited for, and one of the two is called. In a program, where `p` is not known, both are
@@ -136,7 +136,7 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
         if not callable(branch):
             raise ArgumentTypeError(f"cond: {name} is called, and is {type(branch).__name__}")
     if any(map(is_symbol, leaves_of((p, args)))):
-        from weft._symbol.control import branched  # noqa: PLC0415 - for those alone who compose
+        from weft._graph.control import branched  # noqa: PLC0415 - for those alone who compose
 
         return branched(p, f, g, args)
     if not isinstance(p, NDArray) or not record.is_recording():
@@ -146,7 +146,7 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
     return chosen(p, f, g, args)
 
 
-def _is_elsewhere(x: Any) -> bool:  # noqa: ANN401 - NumPy's array or weft's
+def _is_elsewhere(x: Any) -> bool:
     return isinstance(x, NDArray) and x._elsewhere
 
 
@@ -155,7 +155,7 @@ def _program_of(f: Callable[..., Any]) -> ProgramFunction:
     known = _loops.get(id(f))
     if known is None:
 
-        def scan(init: Any, xs: Any, rows: int, reverse: bool) -> tuple[Any, Any]:  # noqa: ANN401, FBT001 - as `scan`
+        def scan(init: Any, xs: Any, rows: int, reverse: bool) -> tuple[Any, Any]:  # noqa: FBT001 - as `scan`
             return looped(f, init, xs, rows, reverse=reverse)
 
         known = _loops[id(f)] = program(scan)
@@ -164,7 +164,7 @@ def _program_of(f: Callable[..., Any]) -> ProgramFunction:
     return known
 
 
-def _length(xs: Any, length: int | None) -> int:  # noqa: ANN401 - nested arrays
+def _length(xs: Any, length: int | None) -> int:
     lengths = {x.shape[0] if x.shape else None for x in arrays_of(xs)}
     if length is not None:
         lengths.add(length)

@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from weft._array.rules import Aval
-from weft._array.symbolic import is_symbol
+from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
-from weft._default import get_engine
-from weft._program.blank import blank, layouts_of
-from weft._program.graded import Inseparable
+from weft._engine.default import get_engine
+from weft._program.backward import Inseparable
+from weft._program.dummies import blank, layouts_of
 from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import Tape, copied, engine_for, inlining, record
-from weft._program.taped import Taped
+from weft._program.tape_node import Taped
 from weft._program.trees import describe, leaves_of, replaced, structure_of, unflattened
+from weft._registry.avals import Aval
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from weft._core import Compiled
-    from weft._program.graded import Pull
+    from weft._program.backward import Pull
     from weft._program.record import Options, Recorded
-    from weft._program.taped import Arrays, Parted
+    from weft._program.tape_node import Arrays, Parted
 
 __all__ = ["ProgramFunction", "Settings"]
 
@@ -134,7 +134,7 @@ class ProgramFunction(Signatures):
         """The recorded programs, that used last at the end."""
         return tuple(self._programs())
 
-    def lower(self, *args: Any, **kwargs: Any) -> Program:  # noqa: ANN401 - the function's own
+    def lower(self, *args: Any, **kwargs: Any) -> Program:
         """Record and plan a call without running it.
 
         Parameters
@@ -189,7 +189,7 @@ class ProgramFunction(Signatures):
         """Return the arguments in the order of the parameters."""
         return self._settings.bind(self._instance is not None, args, kwargs or {})
 
-    def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:  # noqa: ANN401 - the function's own
+    def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Call the function as it is: programs are switched off, or this thread records another program."""
         inlining(self._settings.function, self._instance)
         first = () if self._instance is None else (self._instance,)
@@ -209,7 +209,7 @@ class ProgramFunction(Signatures):
     def _copied(self, leaves: tuple[Any, ...]) -> tuple[NDArray, ...]:
         return copied(leaves, engine_for(leaves))
 
-    def _record(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
+    def _record(self, arguments: tuple[Any, ...]) -> Any:
         """Make a program for a call that was not seen before, and call it."""
         if self._shares_a_leaf(arguments):
             return self._as_it_is(arguments)
@@ -222,7 +222,7 @@ class ProgramFunction(Signatures):
         made = program._compiled.run(self._copied(leaves))
         return self._result(program._structured, made, leaves)
 
-    def _heard(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+    def _heard(self, program: Program, arguments: tuple[Any, ...]) -> Any:
         """Make a call that the tape listens to, as it goes on from what it returns: by one node, if that can be."""
         taped = program._taped
         if taped is None:
@@ -233,7 +233,7 @@ class ProgramFunction(Signatures):
         leaves = self._leaves(arguments)
         return self._result(program._structured, taped.run(self, self._copied(leaves)), leaves)
 
-    def _as_it_is(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+    def _as_it_is(self, arguments: tuple[Any, ...]) -> Any:
         """Call the function as it is."""
         leaves = self._leaves(arguments)
         if not all(isinstance(leaf, NDArray) for leaf in leaves):
@@ -281,7 +281,7 @@ class ProgramFunction(Signatures):
     def _names(self) -> list[str]:
         return [parameter.name for parameter in self._settings.of(self._instance is not None)]
 
-    def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+    def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:
         from weft._program.verify import verified  # noqa: PLC0415 - for those alone who ask for it
 
         return verified(self, program, arguments)
@@ -369,7 +369,7 @@ class ProgramFunction(Signatures):
         instance, name = weakref.ref(self._instance), self._settings.name
         return lambda: getattr(instance(), name, None)
 
-    def _call_of(self, arguments: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
+    def _call_of(self, arguments: Sequence[Any]) -> Any:
         """Call the function with arguments in the order of the parameters."""
         args: list[Any] = [] if self._instance is None else [self._instance]
         kwargs: dict[str, Any] = {}
@@ -471,11 +471,11 @@ def _outlined(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(replaced(value, cast("Any", _aval_of)) for value in arguments)
 
 
-def _aval_of(array: Any) -> Aval:  # noqa: ANN401 - NumPy's or weft's
+def _aval_of(array: Any) -> Aval:
     return Aval(array.shape, np.dtype(array.dtype))
 
 
-def _materialised(value: Any) -> Any:  # noqa: ANN401 - any argument
+def _materialised(value: Any) -> Any:
     """Return a value with arrays in place of avals; they have no memory until something is written."""
     leaves = [
         empty(leaf.shape, np.dtype(leaf.dtype), get_engine()) if isinstance(leaf, Aval) else leaf

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
-from weft._array.creation import full, zeros_like
-from weft._array.joining import concatenate, stack
-from weft._array.operands import as_array
+from weft._call.operands import as_array
 from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_pause
+from weft._ops.creation import full, zeros_like
+from weft._ops.joining import concatenate, stack
 from weft._program import record
-from weft._program.parts import (
+from weft._program.subrecordings import (
     KEPT,
     Heard,
     as_arrays,
@@ -40,7 +40,7 @@ __all__ = ["looped", "unrolled"]
 _ROW, _SAME = -1, -2
 
 
-def looped(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool = False) -> tuple[Any, Any]:  # noqa: ANN401 - nested arrays
+def looped(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool = False) -> tuple[Any, Any]:
     """Return the last carry and the rows: by one op where the body allows for it, else by its ops, row after row."""
     init, xs = as_arrays(init), as_arrays(xs)
     if rows and not all(x._contiguous for x in arrays_of(init)):
@@ -65,7 +65,7 @@ def _in_place(values: dict[int, NDArray], x: NDArray) -> NDArray:
     return values.get(id(x), x)
 
 
-def unrolled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool = False) -> tuple[Any, Any]:  # noqa: ANN401 - as above
+def unrolled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool = False) -> tuple[Any, Any]:
     """Return the same, as a loop of Python's."""
     carry: Any = init
     ys: list[Any] = []
@@ -77,7 +77,7 @@ def unrolled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: b
     return carry, _stacked(ys[::-1] if reverse else ys)
 
 
-def _peeled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool) -> tuple[Any, Any]:  # noqa: ANN401 - as above
+def _peeled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool) -> tuple[Any, Any]:
     """Run the first row by itself: its carry has other strides than those after it."""
     first = rows - 1 if reverse else 0
     carry, y = unrolled(f, init, replaced(xs, lambda x: as_array(x)[first : first + 1]), 1)
@@ -97,11 +97,11 @@ def _order(rows: int, *, reverse: bool) -> range:
     return range(rows - 1, -1, -1) if reverse else range(rows)
 
 
-def _row(row: int, x: Any) -> NDArray:  # noqa: ANN401 - an array
+def _row(row: int, x: Any) -> NDArray:
     return as_array(x)[row]
 
 
-def _pair(returned: Any) -> tuple[Any, Any]:  # noqa: ANN401 - what a body returned
+def _pair(returned: Any) -> tuple[Any, Any]:
     if class_of(returned) is not tuple or len(returned) != 2:  # noqa: PLR2004 - carry and row
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
@@ -117,7 +117,7 @@ def _check_carry(known: Sequence[Any], found: Sequence[Any]) -> None:
         )
 
 
-def _stacked(ys: list[Any]) -> Any:  # noqa: ANN401 - as above
+def _stacked(ys: list[Any]) -> Any:
     if not ys:
         return None
     columns = zip(*map(leaves_of, ys), strict=True)
@@ -163,7 +163,7 @@ class _Results:
         return len(self.made) - 1
 
 
-def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool) -> _Loop | None:  # noqa: ANN401 - as above
+def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool) -> _Loop | None:
     """Record the body as a part, and an op that runs it for each row; None if it cannot be one."""
     given, walked = arrays_of(init), arrays_of(xs)
     part = _core.Part(record.engine_for([*given, *walked]), "scan")
@@ -214,7 +214,7 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
     return loop
 
 
-def _leaves(like: Any, arrays: Sequence[NDArray]) -> Any:  # noqa: ANN401 - an iterator over leaves
+def _leaves(like: Any, arrays: Sequence[NDArray]) -> Any:
     """Yield the leaves of a structure with other arrays among them."""
     rest = iter(arrays)
     return (next(rest) if isinstance(leaf, NDArray) else leaf for leaf in leaves_of(like))
@@ -301,8 +301,8 @@ class _Again:
     def __init__(
         self,
         f: Callable[..., Any],
-        init: Any,  # noqa: ANN401 - nested arrays
-        xs: Any,  # noqa: ANN401 - nested arrays
+        init: Any,
+        xs: Any,
         kinds: Sequence[int],
         heard: Heard,
         rows: int,
@@ -329,11 +329,11 @@ class _Again:
         self._kept = tuple(outputs[KEPT:count])
         return min(count, KEPT)
 
-    def attribute(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as `Op.attribute`
+    def attribute(self, key: str, default: object = None) -> Any:
         """Return the rule, as an op does, and that it knows what to do where a result has no gradient."""
         return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
 
-    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
         for x, version in self._versions:
             if x.version != version:
                 raise GradientError(
@@ -349,7 +349,7 @@ class _Again:
         finally:
             tape_pause(not heard)
 
-    def _values(self, node: Any) -> tuple[list[NDArray], list[NDArray]]:  # noqa: ANN401 - what a rule sees
+    def _values(self, node: Any) -> tuple[list[NDArray], list[NDArray]]:
         """Return the arrays that the loop was given, as the tape has kept them."""
         kept = iter(node.inputs)
         given, walked = (
@@ -361,7 +361,7 @@ class _Again:
 
     def _walked(
         self, given: list[NDArray], walked: list[NDArray], saved: list[NDArray], grads: Sequence[Any], *, heard: bool
-    ) -> Any:  # noqa: ANN401 - gradients
+    ) -> Any:
         carries, rows = self.places
         same = [x for x, kind in zip(given, self._kinds, strict=True) if kind == _SAME]
         floats = [at for at, x in enumerate(saved) if x.dtype.kind in "fc"]
@@ -381,7 +381,7 @@ class _Again:
         found.extend(dx for dx, x in zip(dxs, walked, strict=True) if x.dtype.kind in "fc")
         return (*found, *own)
 
-    def _back(self, state: Any, row: Any, *, heard: bool) -> Any:  # noqa: ANN401 - nested arrays
+    def _back(self, state: Any, row: Any, *, heard: bool) -> Any:
         """Walk back through one row."""
         (ends, sums, same), (saved, walked, dys, more) = state, row
         own, handed = iter(same), iter(saved)
@@ -424,7 +424,7 @@ class _Again:
         return (before, after, same), dxs
 
 
-def _from_the_end(back: Callable[..., Any], state: Any, row: Any, rows: int, *, reverse: bool) -> tuple[Any, Any, Any]:  # noqa: ANN401 - nested arrays
+def _from_the_end(back: Callable[..., Any], state: Any, row: Any, rows: int, *, reverse: bool) -> tuple[Any, Any, Any]:
     """Walk back from the last row to the first; the last one by itself where a carry has no gradient from behind it."""
     if all(each is not None for each in state[0]):
         (ends, sums, _), dxs = looped(back, state, row, rows, reverse=not reverse)
@@ -459,7 +459,7 @@ def _given(answer: dict[Any, NDArray | None], node: TapeNode | None, x: NDArray)
     return zeros_like(x) if found is None else found
 
 
-def _nothing(like: Any) -> NDArray:  # noqa: ANN401 - an array, or the outline of one
+def _nothing(like: Any) -> NDArray:
     """Return zeros to which something can be added without a change of any bit."""
     zero = complex(-0.0, -0.0) if like.dtype.kind == "c" else -0.0
     return full(like.shape, zero, like.dtype, engine=like.engine)

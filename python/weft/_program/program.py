@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import Compiled, NDArray
-    from weft._program.blank import Layout
+    from weft._program.dummies import Layout
     from weft._program.function import ProgramFunction
     from weft._program.profile import Profile
     from weft._program.summary import Summary
-    from weft._program.taped import Taped
+    from weft._program.tape_node import Taped
     from weft._program.trees import Structure
     from weft.graph import Graph
 
@@ -125,7 +125,7 @@ class Program:
         layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``; callables and what else
         has no rule are nodes ``recorded``.
         """
-        from weft._program.graphs import graph_of  # noqa: PLC0415 - for those alone who look
+        from weft._graph.programs import graph_of  # noqa: PLC0415 - for those alone who look
 
         return graph_of(self._compiled, self._arguments, self._layouts)
 
@@ -240,7 +240,7 @@ class Program:
         """Return `arguments`, or arrays of zeros in their place."""
         if arguments or not self._arguments:
             return tuple(arguments)
-        from weft._program.blank import blank  # noqa: PLC0415 - as above
+        from weft._program.dummies import blank  # noqa: PLC0415 - as above
 
         return blank(self._layouts, self._compiled.engine)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft import _core
-from weft._array.creation import asarray
 from weft._core import NDArray
-from weft._default import get_engine
-from weft._program.drawn import Generators
-from weft._program.graded import Graded, Inseparable
-from weft._program.names import Name, names_of
+from weft._engine.default import get_engine
+from weft._ops.creation import asarray
+from weft._program.backward import Graded, Inseparable
+from weft._program.foreign_rng import Generators
+from weft._program.guards import Name, names_of
 from weft._program.trees import arrays_of, check_kept, describe, replaced, structure_of
 from weft._tape.leaves import is_own_leaf
 from weft.errors import CaptureError
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from weft._core import Compiled, Engine
-    from weft._program.graded import Pull
-    from weft._program.taped import Parted
+    from weft._program.backward import Pull
+    from weft._program.tape_node import Parted
     from weft._program.trees import Structure
 
 __all__ = [

@@ -30,7 +30,7 @@ __all__ = [
 Structure: TypeAlias = "tuple[Any, ...]"
 
 
-def class_of(value: object) -> Any:  # noqa: ANN401 - a class, of which type checkers need know no more
+def class_of(value: object) -> Any:
     """Return the class of a value.
 
     Examples
@@ -42,7 +42,7 @@ def class_of(value: object) -> Any:  # noqa: ANN401 - a class, of which type che
     return type(value)
 
 
-def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
+def _parts(value: Any) -> list[Any] | None:
     """Return what a container holds, in order; None if the value is no container."""
     kind = class_of(value)
     if kind is list or kind is tuple or _is_named(kind):
@@ -54,17 +54,17 @@ def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
     return None
 
 
-def _is_named(kind: Any) -> bool:  # noqa: ANN401 - a class
+def _is_named(kind: Any) -> bool:
     """Return whether a class is of named tuples."""
     return tuple in kind.__mro__ and hasattr(kind, "_fields")
 
 
-def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a dataclass
+def _fields(kind: Any) -> tuple[str, ...]:
     listed: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = dataclasses.fields
     return tuple(field.name for field in listed(kind))
 
 
-def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
+def _rebuilt(value: Any, parts: list[Any]) -> Any:
     """Return a container like `value` that holds `parts`."""
     kind = class_of(value)
     if kind is list:
@@ -76,7 +76,7 @@ def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
     return kind._make(parts) if _is_named(kind) else _dataclass(kind, _fields(kind), *parts)
 
 
-def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:  # noqa: ANN401 - an instance of `kind`
+def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:
     """Return an instance with these fields, without running what its class does when one is made."""
     made = object.__new__(kind)
     for name, part in zip(names, parts, strict=True):
@@ -106,7 +106,7 @@ def arrays_of(value: object) -> list[Any]:
     return [leaf for leaf in _walk(value) if isinstance(leaf, (NDArray, np.ndarray))]
 
 
-def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:  # noqa: ANN401 - any argument
+def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:
     """Return `value` with other arrays in it; what holds no array stays the same object, but for lists and dicts.
 
     Examples
@@ -138,7 +138,7 @@ def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
     return list(_walk(value, whole))
 
 
-def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] = NDArray) -> Any:  # noqa: ANN401 - any structure
+def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] = NDArray) -> Any:
     """Return a structure like `value` with these leaves.
 
     Examples
@@ -151,7 +151,7 @@ def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] = NDArray) -
     return next(leaves) if parts is None else _rebuilt(value, [unflattened(part, leaves, whole) for part in parts])
 
 
-def check_kept(name: str, value: Any, copy: Any) -> None:  # noqa: ANN401 - any argument
+def check_kept(name: str, value: Any, copy: Any) -> None:
     """Raise if a recorded function has changed a list, a dict or a dataclass that it was given: no replay would.
 
     Parameters
@@ -241,14 +241,14 @@ def _array_of(
     return "made", len(made) - 1
 
 
-def _is_value(result: Any) -> bool:  # noqa: ANN401 - anything
+def _is_value(result: Any) -> bool:
     """Return whether a result never changes, and is equal to more than itself."""
     kind = class_of(result)
     hashes: Any = kind.__hash__
     return issubclass(kind, (type, type(None), slice)) or (hashes is not None and hashes is not object.__hash__)
 
 
-def _container(result: Any, parts: list[Structure]) -> Structure:  # noqa: ANN401 - a container
+def _container(result: Any, parts: list[Structure]) -> Structure:
     kind = class_of(result)
     if kind is list or kind is tuple:
         return str(kind.__name__), None, parts
@@ -259,11 +259,11 @@ def _container(result: Any, parts: list[Structure]) -> Structure:  # noqa: ANN40
     return "built", partial(_dataclass, kind, _fields(kind)), parts
 
 
-def _named(kind: Any, *parts: object) -> Any:  # noqa: ANN401 - a named tuple
+def _named(kind: Any, *parts: object) -> Any:
     return kind._make(parts)
 
 
-def describe(value: Any) -> str:  # noqa: ANN401 - anything
+def describe(value: Any) -> str:
     """Return what a signature knows of a value, in words.
 
     Examples
@@ -287,7 +287,7 @@ def describe(value: Any) -> str:  # noqa: ANN401 - anything
     return f"{name}({', '.join(inner)})"
 
 
-def _array(array: Any) -> str:  # noqa: ANN401 - NumPy's or weft's
+def _array(array: Any) -> str:
     text = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
     if isinstance(array, np.ndarray):
         return f"NumPy {text}" + ("" if array.flags.c_contiguous else f" with strides {array.strides}")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray
-from weft._program.eagerly import eager
 from weft._program.record import record
+from weft._program.switch import eager
 from weft._program.trees import class_of, leaves_of
 from weft._tape.modes import paused
 from weft.errors import CaptureError
@@ -31,7 +31,7 @@ class _Bits:
 
     __slots__ = ("data", "facts")
 
-    def __init__(self, value: Any, overwritten: Sequence[NDArray] = ()) -> None:  # noqa: ANN401 - anything
+    def __init__(self, value: Any, overwritten: Sequence[NDArray] = ()) -> None:
         """Take the bits where they lie; a copy, if they are few or overlap arrays that are about to be overwritten."""
         self.data: bytes | np.ndarray[Any, Any] = b""
         self.facts: tuple[Any, ...]
@@ -72,11 +72,11 @@ def _overlap(array: np.ndarray[Any, Any], other: NDArray) -> bool:
     return other.exception() is not None or np.may_share_memory(array, _host(other))
 
 
-def _host(value: Any) -> Any:  # noqa: ANN401 - what NumPy takes
+def _host(value: Any) -> Any:
     return np.asarray(value)
 
 
-def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
+def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, ...]) -> Any:
     """Call a function eagerly, put everything back that this changed, replay its program, and compare bits.
 
     Returns

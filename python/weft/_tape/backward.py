@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from weft._array.creation import full, ones
-from weft._array.devices import device_of
-from weft._array.dtypes import astype
+from weft._call.devices import device_of
 from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_pause, tape_walk
+from weft._ops.creation import full, ones
+from weft._ops.dtypes import astype
 from weft._tape.modes import paused
-from weft._tape.structures import several
+from weft._tape.pytree import several
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def entry_of(y: NDArray) -> tuple[TapeNode, int]:
     return found
 
 
-def head_of(y: NDArray, dy: Any) -> Head:  # noqa: ANN401 - array-like
+def head_of(y: NDArray, dy: Any) -> Head:
     """Return where a walk from `y` begins; GradientError if that is no scalar and no gradient is given."""
     if not isinstance(y, NDArray):
         raise GradientError(f"gradients are those of an NDArray, not of {type(y).__name__}")
@@ -94,9 +94,9 @@ def head_of(y: NDArray, dy: Any) -> Head:  # noqa: ANN401 - array-like
     return node, index, like(dy, y, "dy")
 
 
-def like(given: Any, y: NDArray | Outline, name: str) -> NDArray:  # noqa: ANN401 - array-like
+def like(given: Any, y: NDArray | Outline, name: str) -> NDArray:
     """Return a gradient that was given for `y`; GradientError if its shape or dtype does not fit."""
-    from weft._array.operands import as_array  # noqa: PLC0415 - as below
+    from weft._call.operands import as_array  # noqa: PLC0415 - as below
 
     found = given if isinstance(given, NDArray) else as_array(given, engine=y.engine)
     if found.shape != y.shape or (found.dtype.kind not in "fc" and not _is_plain(given)):

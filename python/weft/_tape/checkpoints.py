@@ -1,4 +1,4 @@
-"""`checkpoint`: what a function computes is computed again when its gradient is asked for, instead of kept."""
+"""`checkpoint`: the results of a function are computed again for its gradient, instead of kept."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from weft._core import (
     tape_note,
     tape_pause,
 )
+from weft._registry.op import get_op
 from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
 from weft._tape.modes import LISTENING, listening, paused
-from weft._tape.structures import flatten, map_arrays
+from weft._tape.pytree import flatten, map_arrays
 from weft._tape.transforms import check_function
 from weft.errors import GradientError
-from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,13 +59,13 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     check_function("checkpoint(fn)(x)", fn)
 
     @functools.wraps(fn)
-    def again(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
+    def again(*args: Any, **kw: Any) -> Any:
         return _call(fn, args, kw)
 
     return again
 
 
-def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> Any:  # noqa: ANN401 - as `fn`
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> Any:
     if LISTENING.get() is False:
         return fn(*args, **kw)
     leaves, build = flatten((args, kw))
@@ -159,11 +159,11 @@ class _Again:
         self._others = [None if x.dtype.kind in "fc" else x for x in inputs]
         self._outside = outside
 
-    def attribute(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as `Op.attribute`
+    def attribute(self, key: str, default: object = None) -> Any:
         """Return the rule, as an op does."""
         return self._rule if key == "gradient" else default
 
-    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
         heard = not tape_pause(False)
         try:
             with listening(mode=True):
@@ -179,7 +179,7 @@ class _Again:
 
     def _computed(
         self,
-        node: Any,  # noqa: ANN401 - what a rule sees
+        node: Any,
         grads: Sequence[Any],
         *,
         heard: bool,

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from weft._array.operands import as_array
-from weft._array.rules import like_first
-from weft._array.symbolic import compose, is_symbol
+from weft._call.operands import as_array
+from weft._call.symbol_hook import compose, is_symbol
 from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
+from weft._registry.avals import like_first
+from weft._registry.op import get_op, register_op
 from weft._tape.modes import flag, paused
 from weft.errors import GradientError
-from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._array.operands import ArrayLike
-    from weft._symbol.symbols import Symbol
+    from weft._call.calls import Elements
+    from weft._call.operands import ArrayLike
+    from weft._graph.symbols import Symbol
 
 __all__ = [
     "apart",
@@ -99,12 +99,12 @@ def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums")
     return handle, node
 
 
-def apart(x: Any) -> Any:  # noqa: ANN401 - an array, or anything else as it is
+def apart(x: Any) -> Any:
     """Return a handle on the same values that the tape does not know."""
     return tape_apart(x, None, leaf=False)[0] if isinstance(x, NDArray) and x._known else x
 
 
-def _constant(x: Any) -> Any:  # noqa: ANN401 - an array-like or a symbol
+def _constant(x: Any) -> Any:
     if is_symbol(x):
         return compose(_op, (x,), {})
     with paused():

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from weft._array.creation import zeros_like
 from weft._core import NDArray, TapeNode, tape_entry, tape_walk
+from weft._ops.creation import zeros_like
 from weft._tape.backward import Head, head_of, like, walk
 from weft._tape.leaves import apart, as_leaf
 from weft._tape.modes import listening
-from weft._tape.structures import flatten, map_arrays
+from weft._tape.pytree import flatten, map_arrays
 from weft.errors import ArgumentTypeError, GradientError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def grad(
     both = value_and_grad(fn, argnums, has_aux)
 
     @functools.wraps(fn)
-    def gradient(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
+    def gradient(*args: Any, **kw: Any) -> Any:
         value, found = both(*args, **kw)
         return (found, value[1]) if has_aux else found
 
@@ -104,7 +104,7 @@ def value_and_grad(
         ) from None
 
     @functools.wraps(fn)
-    def both(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
+    def both(*args: Any, **kw: Any) -> Any:
         for number in numbers:
             if not -len(args) <= number < len(args):
                 raise GradientError(
@@ -121,7 +121,7 @@ def value_and_grad(
     return both
 
 
-def _scalar(y: Any, fn: Callable[..., Any]) -> Any:  # noqa: ANN401 - what a user's function returned
+def _scalar(y: Any, fn: Callable[..., Any]) -> Any:
     if isinstance(y, NDArray):
         if y.size != 1:
             raise GradientError(
@@ -151,7 +151,7 @@ def _scalar(y: Any, fn: Callable[..., Any]) -> Any:  # noqa: ANN401 - what a use
     return None
 
 
-def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:  # noqa: ANN401 - as above
+def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:
     """Reject a result that holds values and no array: all its gradients would be zeros."""
     kinds = {type(leaf).__name__: isinstance(leaf, NDArray) for leaf in flatten(result)[0]}
     if kinds and not any(kinds.values()):
@@ -195,7 +195,7 @@ class _Call:
         self.result: Any = returned
         self.value = map_arrays(self._outer, returned)
 
-    def _outer(self, x: Any) -> Any:  # noqa: ANN401 - part of what a function returned
+    def _outer(self, x: Any) -> Any:
         """Return a result as what is outside of the call may know it: without the leaves of this call."""
         found = tape_entry(x) if isinstance(x, NDArray) else None
         return apart(x) if found is None or not tape_walk([found[0]], self.nodes)[2] else x
@@ -219,7 +219,7 @@ class _Call:
             )
 
 
-def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:  # noqa: ANN401 - structures of arrays
+def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Call `fn`, and return its result and a function from gradients of the result to gradients of the arguments.
 
     Parameters
@@ -248,7 +248,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
     call = _Call(fn, primals, {}, range(len(primals)), has_aux=has_aux)
     _check_arrays("vjp", call.result, fn)
 
-    def pull(dy: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of the result's structure
+    def pull(dy: Any) -> tuple[Any, ...]:
         dys = _matching(call.result, dy, "the gradient of the result")
         return call.gradients(dys, retain=True)
 
@@ -303,7 +303,7 @@ def jvp(
     return (call.value, build(moved), call.aux) if has_aux else (call.value, build(moved))
 
 
-def _matching(result: Any, given: Any, name: str) -> list[Any]:  # noqa: ANN401 - structures of arrays
+def _matching(result: Any, given: Any, name: str) -> list[Any]:
     """Return the leaves of `given`, which has the structure of `result`."""
     wanted, build = flatten(result)
     leaves, _ = flatten(given)
@@ -315,7 +315,7 @@ def _matching(result: Any, given: Any, name: str) -> list[Any]:  # noqa: ANN401 
     return leaves
 
 
-def _shape_of(tree: Any) -> Any:  # noqa: ANN401 - any structure
+def _shape_of(tree: Any) -> Any:
     """Return the structure without its leaves."""
     leaves, build = flatten(tree)
     return build([_Place()] * len(leaves))

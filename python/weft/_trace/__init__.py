@@ -1,1 +1,1 @@
-"""Traces of what an engine did, from its record to tables, timelines and graphs; progress; reports of stalls."""
+"""Traces of engines, from the record to tables, timelines and graphs; progress; reports of stalls."""

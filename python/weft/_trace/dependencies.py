@@ -1,7 +1,7 @@
-"""Who had to wait for whom: dependencies, from the accesses of a record.
+"""The dependencies of a run, from the accesses of a record.
 
 An access waits for earlier ones of the same variable: a read for the last mutation, a mutation for all reads since, or
-for the last mutation where there are none. What follows from these is left out. Nothing waits for a wait.
+for the last mutation where there are none. Implied pairs are left out. Nothing waits for a wait.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which suffix stands for which view, and what a view needs."""
+"""The view of each suffix, and its needs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft._trace.extra import need
+from weft._trace.optional import need
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The graph of ops and versions: as text for Graphviz, and as a picture.
 
-A box is an op, an ellipse a version of a variable. A solid arrow from a version says that an op sees it, one to a version
-that an op makes it; a dotted arrow between ops that the second changes what the first one still used.
+A box is an op, an ellipse a version of a variable. A solid arrow from a version says that an op sees it, one to a
+version that an op makes it; a dotted arrow between ops that the second overwrites an input of the first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which row of a timeline each op is drawn in: a lane for each thread, each device stream, and for async ops.
 
-Within a lane ops that overlap get rows of their own: what ran inside another op lies below it. All pictures and the
-trace events take their rows from here, so that they agree.
+Within a lane ops that overlap get rows of their own: an inner op lies below the outer one. All pictures and the trace
+events take their rows from here, so that they agree.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft._trace.extra import need
+from weft._trace.optional import need
 from weft._trace.palette import shade_of_names, shades
 from weft._trace.record import Kind
 

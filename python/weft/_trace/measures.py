@@ -1,4 +1,4 @@
-"""Figures about stretches of time: their union, what two sets of them share, how many go on at the same time."""
+"""Figures about stretches of time: unions, intersections of two sets, how many go on at the same time."""
 
 from __future__ import annotations
 

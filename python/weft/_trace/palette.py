@@ -1,4 +1,4 @@
-"""Colours of the kinds of ops, which people who see colours differently can tell apart.
+"""Colours of the kinds of ops, for all kinds of colour vision.
 
 They are those of Paul Tol's "vibrant" and "light" schemes (https://sronpersonalpages.nl/~pault/). Ops of one kind get one
 of three shades by their names, so that neighbours of different names can be told apart.

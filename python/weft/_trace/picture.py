@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._trace.curves import curves
-from weft._trace.extra import need
 from weft._trace.measures import thinned
+from weft._trace.optional import need
 from weft._trace.palette import COLOURS, FAILED, shade_of_names, shades
 from weft._trace.record import Kind, Outcome
 from weft._trace.units import seconds
@@ -97,7 +97,7 @@ def _in(unit: str) -> Callable[[float, int], str]:
     return write
 
 
-def _draw_head(figure: Any, views: Views) -> None:  # noqa: ANN401 - matplotlib need not be there
+def _draw_head(figure: Any, views: Views) -> None:
     """Write title and legend."""
     patches = need("matplotlib.patches")
     record, summary = views.record, views.summary
@@ -119,7 +119,7 @@ def _draw_head(figure: Any, views: Views) -> None:  # noqa: ANN401 - matplotlib 
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles) or 1, frameon=False, fontsize=8)
 
 
-def _draw_lanes(axes: Any, views: Views, size: float, range_: float) -> None:  # noqa: ANN401 - as above
+def _draw_lanes(axes: Any, views: Views, size: float, range_: float) -> None:
     """Draw the lanes: a band for each row, the ops, their names."""
     record, spans = views.record, views.spans
     offsets = np.concatenate(([0], np.cumsum([lane.depth for lane in spans.lanes], dtype=np.int64)))
@@ -170,11 +170,11 @@ def _boxes(views: Views, offsets: npt.NDArray[np.int64], size: float, pixel: flo
 
 
 def _fill(
-    axes: Any,  # noqa: ANN401 - as above
+    axes: Any,
     boxes: _Boxes,
     which: npt.NDArray[np.bool_],
     strip: tuple[float, float] = (-_HEIGHT / 2, _HEIGHT),
-    **style: Any,  # noqa: ANN401 - matplotlib's
+    **style: Any,
 ) -> None:
     """Draw some of the boxes, or a strip of them: its upper edge below the middle of the row, and its height."""
     if not which.any():
@@ -191,7 +191,7 @@ def _fill(
 
 
 def _write_names(
-    axes: Any,  # noqa: ANN401 - as above
+    axes: Any,
     views: Views,
     boxes: _Boxes,
     colours: npt.NDArray[np.str_],

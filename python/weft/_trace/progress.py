@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from weft._core import Engine
-from weft._default import get_engine
-from weft._trace.drawn import Drawn, in_notebook
-from weft._trace.extra import need
+from weft._engine.default import get_engine
+from weft._trace.notebook_bar import Drawn, in_notebook
+from weft._trace.optional import need
 from weft._trace.units import seconds
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -119,7 +119,7 @@ class Progress:
         figures = self._figures()
         return figures["completed"], figures["completed"] + figures["running"] + figures["pending"], str(self)
 
-    def _line(self) -> Any:  # noqa: ANN401 - rich need not be there
+    def _line(self) -> Any:
         """Return what rich shows."""
         bar, table, text = need("rich.progress_bar").ProgressBar, need("rich.table").Table, need("rich.text").Text
         figures = self._figures()

@@ -1,7 +1,7 @@
-"""NVTX ranges: NVIDIA's profilers show them beside what runs on a device, while it happens.
+"""NVTX ranges: NVIDIA's profilers show them beside the work of a device, while it happens.
 
-A range has no other times than those of its calls, so none can be made from a record afterwards. What a trace does
-instead is to wrap the callables that are pushed while it records. Native ops, which no Python runs in, get none.
+A range has no other times than those of its calls, so none can be made from a record afterwards. A trace wraps the
+callables that are pushed while it records instead. Native ops, which no Python runs in, get none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def profiler_ranges() -> Wrap | None:
 class _Ranged:
     """A callable that runs within a range."""
 
-    def __init__(self, function: Callable[..., object], name: str, domain: Any, attributes: Any) -> None:  # noqa: ANN401 - nvtx's
+    def __init__(self, function: Callable[..., object], name: str, domain: Any, attributes: Any) -> None:
         self.__qualname__ = name  # what notes on errors call it
         self._function, self._domain, self._attributes = function, domain, attributes
 

@@ -1,7 +1,8 @@
-"""What was recorded: the columns that the core hands over, as arrays that know their names.
+"""The record of a trace: the columns that the core hands over, as arrays that know their names.
 
 A record is read once and never changes. Everything else in this package is computed from it, so that a trace can be
-looked at in many ways after the run. All times are nanoseconds since the start of the trace; 0 is what has not happened.
+looked at in many ways after the run. All times are nanoseconds since the start of the trace; 0 stands for an event that
+has not happened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recording: a `Trace` starts it, stops it, and shows what was recorded."""
+"""Recording: a `Trace` starts it, stops it, and shows the record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from weft._core import Engine
-from weft._default import get_engine
+from weft._engine.default import get_engine
 from weft._trace import formats
 from weft._trace.markup import framed, table
 from weft._trace.ranges import profiler_ranges

@@ -1,4 +1,4 @@
-"""Stalls: what is said when nothing finishes while somebody waits."""
+"""Stalls: the report when nothing finishes during a wait."""
 
 from __future__ import annotations
 

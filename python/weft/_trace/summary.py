@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._trace.extra import need
 from weft._trace.markup import table
 from weft._trace.measures import covered, shared
+from weft._trace.optional import need
 from weft._trace.record import NO_OP, NONE, Kind, Outcome, Record
 from weft._trace.units import amount, seconds
 
@@ -191,7 +191,7 @@ class Summary:
         """Return the tables as notebooks show them."""
         return table([self._columns()], self._rows()) + table([], self._figures())
 
-    def __rich__(self) -> Any:  # noqa: ANN401 - rich ships types, but need not be there
+    def __rich__(self) -> Any:
         """Return the tables that rich prints."""
         box, table, console = need("rich.box"), need("rich.table"), need("rich.console")
         ops = table.Table(box=box.SIMPLE_HEAD, pad_edge=False)

@@ -1,4 +1,4 @@
-"""A record and what is computed from it, each once and when it is asked for."""
+"""A record and its derived figures, each computed once, on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no engine of Python's can go below: a plain call, a call through ctypes, NumPy itself."""
+"""The floors of any engine in Python: a plain call, a call through ctypes, NumPy itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Native ops that need no compiler: two functions of the C library that take one pointer and return 0.
 
-``abs`` called with 0 does nothing. ``sigfillset`` fills a signal set, which to whoever owns the memory is a flag raised.
+``abs`` called with 0 does nothing. ``sigfillset`` fills a signal set, which reads as a raised flag.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from weft._trace.extra import need
+from weft._trace.optional import need
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

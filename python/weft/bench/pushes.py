@@ -1,4 +1,4 @@
-"""What a push costs by itself, what push and wait cost together, and pushes from several threads."""
+"""The cost of a push by itself, of push and wait together, and of pushes from several threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run measured: on the terminal, or as JSON."""
+"""The report of a run: on the terminal, or as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs, their interleaving, and what they measured."""
+"""Jobs, their interleaving, and their times."""
 
 from __future__ import annotations
 

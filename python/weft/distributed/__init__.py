@@ -1,7 +1,7 @@
-"""Several processes: collectives on arrays as ops, and what trains and schedules on them.
+"""Several processes: collectives on arrays as ops, and the training and scheduling on them.
 
-A `Communicator` stands on one of mpi4py's. Its collectives are ops like any other: they are pushed and waited for by
-nobody but who reads, they overlap with what they do not depend on, and they go in the order of the program, on all ranks.
+A `Communicator` stands on one of mpi4py's. Its collectives are ops like any other: they are pushed and only a reader
+waits for them, they overlap with independent work, and they go in the order of the program, on all ranks.
 
 mpi4py is imported when the first communicator is made, and needs ``pip install weft[mpi]``.
 """
@@ -17,7 +17,7 @@ from weft.distributed._registry import find as find
 __all__ = ["Communicator", "find"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
+def __getattr__(name: str) -> Any:
     """Return `weft.distributed.dask`, which imports Dask, when it is asked for."""
     if name == "dask":
         return importlib.import_module("weft.distributed.dask")

@@ -1,7 +1,7 @@
 """Collectives as ops of the registry: their rules, their gradients, and how they reach a communicator.
 
-An op names its communicator, so that graphs that hold it can be saved, and compared. What is not contiguous goes through
-an array that is.
+An op names its communicator, so that graphs that hold it can be saved, and compared. Other layouts go through a
+contiguous array.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from weft._array.calls import one
-from weft._array.copies import copy_cast
-from weft._array.elementwise import divide
-from weft._array.places import check_writable
-from weft._array.symbolic import is_symbol
+from weft._call.calls import one
+from weft._call.copies import copy_cast
+from weft._call.outputs import check_writable
+from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, beside
-from weft._gradient.registering import gradient_of
+from weft._ops.elementwise import divide
+from weft._registry.gradients import gradient_of
+from weft._registry.op import Aval, get_op, register_op
 from weft.distributed import _halves as halves, _mpi, _nccl
 from weft.distributed._registry import find
 from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientError
-from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
-    from weft._gradient.registering import Node
+    from weft._call.calls import Elements
+    from weft._registry.gradients import Node
+    from weft._registry.op import Op
     from weft.distributed._communicator import Communicator
-    from weft.ops import Op
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "recv", "reduce_scatter", "send", "whole"]
 
@@ -96,33 +96,33 @@ for _op, _text in (
     _op.set_attribute("pure", False)
 
 
-def all_reduce(comm: Communicator, x: Any, reduction: str, out: NDArray | None) -> NDArray:  # noqa: ANN401 - arrays and symbols
+def all_reduce(comm: Communicator, x: Any, reduction: str, out: NDArray | None) -> NDArray:
     """Push `Communicator.all_reduce`."""
     target = x if out is None else out
     return _called(_ALL_REDUCE, comm, x, target, reduction=reduction)
 
 
-def broadcast(comm: Communicator, x: Any, root: int) -> NDArray:  # noqa: ANN401 - as above
+def broadcast(comm: Communicator, x: Any, root: int) -> NDArray:
     """Push `Communicator.broadcast`."""
     return _called(_BROADCAST, comm, x, x, root=_rank(comm, root, "root"))
 
 
-def all_gather(comm: Communicator, x: Any, out: NDArray | None) -> NDArray:  # noqa: ANN401 - as above
+def all_gather(comm: Communicator, x: Any, out: NDArray | None) -> NDArray:
     """Push `Communicator.all_gather`."""
     return _called(_ALL_GATHER, comm, x, out, ranks=comm.size)
 
 
-def reduce_scatter(comm: Communicator, x: Any, reduction: str, out: NDArray | None) -> NDArray:  # noqa: ANN401 - as above
+def reduce_scatter(comm: Communicator, x: Any, reduction: str, out: NDArray | None) -> NDArray:
     """Push `Communicator.reduce_scatter`."""
     return _called(_REDUCE_SCATTER, comm, x, out, reduction=reduction, ranks=comm.size)
 
 
-def all_to_all(comm: Communicator, x: Any, out: NDArray | None) -> NDArray:  # noqa: ANN401 - as above
+def all_to_all(comm: Communicator, x: Any, out: NDArray | None) -> NDArray:
     """Push `Communicator.all_to_all`."""
     return _called(_ALL_TO_ALL, comm, x, out, ranks=comm.size)
 
 
-def _called(op: Op, comm: Communicator, x: Any, out: NDArray | None, **attributes: Any) -> NDArray:  # noqa: ANN401 - as above
+def _called(op: Op, comm: Communicator, x: Any, out: NDArray | None, **attributes: Any) -> NDArray:
     """Check what a communicator is given, and push the op."""
     if is_symbol(x):
         return one(op, x, communicator=comm.name, **attributes)
@@ -348,24 +348,24 @@ def barrier(comm: Communicator) -> None:
 
 
 @gradient_of("all_reduce")
-def _of_all_reduce(node: Node, grads: Any) -> Any:  # noqa: ANN401 - rules take arrays and symbols alike
+def _of_all_reduce(node: Node, grads: Any) -> Any:
     return (get_op("all_reduce")(grads[0], **_linear(node, "all_reduce")),)
 
 
 @gradient_of("broadcast_from")
-def _of_broadcast(node: Node, grads: Any) -> Any:  # noqa: ANN401 - as above
+def _of_broadcast(node: Node, grads: Any) -> Any:
     name = node.attributes["communicator"]
     total = get_op("all_reduce")(grads[0], reduction="sum", communicator=name)
     return (total if find(name).rank == node.attributes["root"] else total * 0,)
 
 
 @gradient_of("all_gather")
-def _of_all_gather(node: Node, grads: Any) -> Any:  # noqa: ANN401 - as above
+def _of_all_gather(node: Node, grads: Any) -> Any:
     return (get_op("reduce_scatter")(grads[0], reduction="sum", **node.attributes),)
 
 
 @gradient_of("reduce_scatter", inputs=())
-def _of_reduce_scatter(node: Node, grads: Any) -> Any:  # noqa: ANN401 - as above
+def _of_reduce_scatter(node: Node, grads: Any) -> Any:
     attributes = _linear(node, "reduce_scatter")
     mean = attributes.pop("reduction") == "mean"
     found = one(get_op("all_gather"), grads[0], **attributes)
@@ -375,7 +375,7 @@ def _of_reduce_scatter(node: Node, grads: Any) -> Any:  # noqa: ANN401 - as abov
 
 
 @gradient_of("all_to_all")
-def _of_all_to_all(node: Node, grads: Any) -> Any:  # noqa: ANN401 - as above
+def _of_all_to_all(node: Node, grads: Any) -> Any:
     return (get_op("all_to_all")(grads[0], **node.attributes),)
 
 

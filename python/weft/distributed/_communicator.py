@@ -1,4 +1,4 @@
-"""Communicators: what stands between arrays and MPI."""
+"""Communicators: the link between arrays and MPI."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from weft._core import NDArray, Variable, _MpiCommunicator
-from weft._default import get_engine
-from weft._exit import after_drain
+from weft._engine.default import get_engine
+from weft._engine.exit import after_drain
 from weft.distributed import _calls, _mpi, _registry
 from weft.distributed._ending import reason_of_exit
 from weft.errors import CommunicatorError, CommunicatorTypeError
@@ -85,7 +85,7 @@ class Communicator:
 
     def __init__(
         self,
-        comm: Any = None,  # noqa: ANN401 - mpi4py is not there for a type checker
+        comm: Any = None,
         *,
         name: str | None = None,
         engine: Engine | None = None,

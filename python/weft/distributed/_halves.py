@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.copies import copy_cast
-from weft._array.views import view
+from weft._call.copies import copy_cast
+from weft._call.views import view
 from weft._core import beside, push_compute
 from weft.distributed import _mpi
 

@@ -20,7 +20,7 @@ from weft.errors import (
 )
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["checking", "datatype_of", "library", "module", "neighbours", "operation_of", "time_limit"]
 
@@ -63,7 +63,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_note_fork)
 
 
-def module() -> Any:  # noqa: ANN401 - mpi4py is not there for a type checker
+def module() -> Any:
     """Return ``mpi4py.MPI``, initialised so that threads may call it.
 
     Raises
@@ -82,7 +82,7 @@ def module() -> Any:  # noqa: ANN401 - mpi4py is not there for a type checker
 
 
 @functools.cache
-def _initialised() -> Any:  # noqa: ANN401 - as above
+def _initialised() -> Any:
     try:
         found = importlib.import_module("mpi4py.MPI")
     except ImportError as error:
@@ -161,7 +161,7 @@ def check_operation(op: str, dtype: DType) -> None:
         raise CommunicatorTypeError(f"MPI has no {op} of dtype {dtype}{hint}")
 
 
-def neighbours(comm: Any) -> list[int | None]:  # noqa: ANN401 - as above
+def neighbours(comm: Any) -> list[int | None]:
     """Return the process of each rank of this machine, None for the others; all ranks call it."""
     places: list[tuple[str, int]] = comm.allgather((_machine(), os.getpid()))
     return [process if machine == _machine() else None for machine, process in places]

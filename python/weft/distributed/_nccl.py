@@ -1,12 +1,12 @@
 """Collectives of arrays on GPUs: NCCL's, by way of CuPy, behind the same communicator.
 
-NCCL's calls put work on a stream and return. So a collective here is an op that runs on the stream of its arrays: what it
-reads is waited for on the device, and its fence is what others wait for. NCCL asks that all ranks make the same calls in the
-same order: each mutates the communicator's variable, as MPI's do, and an array of one byte on the device, by which streams
-come one after another.
+NCCL's calls put work on a stream and return. So a collective here is an op that runs on the stream of its arrays: the
+device waits for its inputs, and its fence is there for the waits of others. NCCL asks that all ranks make the same
+calls in the same order: each mutates the communicator's variable, as MPI's do, and an array of one byte on the device,
+which orders the streams.
 
-The ranks find each other by MPI: the first collective sends round what NCCL wants all to know. They also meet by MPI before
-each: that op needs no array, so it goes ahead of what the devices still compute, and a rank that does not come is an error.
+The ranks find each other by MPI: the first collective sends NCCL's identifier round. They also meet by MPI before each:
+that op needs no array, so it goes ahead of the devices' pending work, and a rank that does not come is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray, cuda_current_stream, push_compute
-from weft._program.outside import outside
+from weft._program.unrecorded import outside
 from weft.distributed import _mpi
 from weft.errors import (
     CommunicatorError,
@@ -29,8 +29,8 @@ from weft.errors import (
 )
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
-    from weft._device import Device
+    from weft._engine.labels import Device
+    from weft._registry.avals import DType
     from weft.distributed._communicator import Communicator
 
 __all__ = ["Road", "check", "push"]
@@ -57,7 +57,7 @@ _OPERATIONS = {"sum": 0, "mean": 0, "max": 2, "min": 3}
 _UNIQUE = 128
 
 
-def _module() -> Any:  # noqa: ANN401 - CuPy has no types
+def _module() -> Any:
     """Return CuPy's NCCL.
 
     Raises
@@ -132,7 +132,7 @@ class Road:
         push_compute(begin, (), (), (self.token,), name=f"NCCL, {size} ranks", variable=comm.variable)
 
     @property
-    def made(self) -> Any:  # noqa: ANN401 - CuPy's
+    def made(self) -> Any:
         """CuPy's communicator, for ops behind the one that makes it."""
         if self._made is None:
             raise CommunicatorError("NCCL's communicator is closed")
@@ -210,7 +210,7 @@ def push(
     in_place = source is None and work != "recv" and not (work == "broadcast" and peer != comm.rank)
     named = f"{verb}, {array.nbytes:,} bytes, {comm.size} ranks, NCCL"
 
-    def run(*views: Any) -> None:  # noqa: ANN401 - CuPy's arrays
+    def run(*views: Any) -> None:
         stream = cuda_current_stream()
         assert stream is not None, "its arrays are on a device"  # noqa: S101 - so it runs on a stream of theirs
         places = [view.data.ptr for view in views]
@@ -242,7 +242,7 @@ class _Call:
     operation: int
     peer: int
 
-    def __call__(self, made: Any, ranks: int, at: int, to: int, stream: int) -> None:  # noqa: ANN401 - CuPy's
+    def __call__(self, made: Any, ranks: int, at: int, to: int, stream: int) -> None:
         """Put it on a stream."""
         count, kind = self.count, self.kind
         if self.work == "all_reduce":
@@ -260,7 +260,7 @@ class _Call:
         else:
             self._exchange(made, ranks, at, to, stream)
 
-    def _exchange(self, made: Any, ranks: int, at: int, to: int, stream: int) -> None:  # noqa: ANN401 - as above
+    def _exchange(self, made: Any, ranks: int, at: int, to: int, stream: int) -> None:
         nccl = _module()
         nccl.groupStart()
         try:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from weft._core import _TaskGraph
-from weft._default import get_engine
+from weft._engine.default import get_engine
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ _KINDS: tuple[type, ...] = (_spec.Task, _spec.TaskRef, _spec.Alias, _spec.DataNo
 
 
 def get(
-    dsk: Any,  # noqa: ANN401 - a mapping, or what has a graph
-    keys: Any,  # noqa: ANN401 - a key, or lists of keys of any depth
+    dsk: Any,
+    keys: Any,
     *,
     engine: Engine | None = None,
     cache: dict[Hashable, Any] | None = None,
-    callbacks: Any = None,  # noqa: ANN401 - Dask's
-    **_kwargs: Any,  # noqa: ANN401 - what other schedulers take
-) -> Any:  # noqa: ANN401 - what the tasks compute
+    callbacks: Any = None,
+    **_kwargs: Any,
+) -> Any:
     """Compute keys of a Dask graph: each task is an op, and the engine runs side by side all that may run so.
 
     Parameters
@@ -109,7 +109,7 @@ def get(
     return found if asked is keys else found[0]
 
 
-def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], *calls: Any) -> _TaskGraph:  # noqa: ANN401 - callables
+def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], *calls: Any) -> _TaskGraph:
     """Read a graph; what its older form allows beside calls, keys and lists is left to Dask's own conversion."""
     names = {*nodes, *known} if known else nodes
     convert = partial(_spec.convert_legacy_task, None, all_keys=names)
@@ -121,7 +121,7 @@ def _observed(
     wanted: list[Hashable],
     known: dict[Hashable, Any],
     engine: Engine,
-    active: Any,  # noqa: ANN401 - Dask's callbacks
+    active: Any,
 ) -> dict[Hashable, Any]:
     """Compute under callbacks, which hear of each task before and after it."""
     starts, states, before, after, finishes = _callbacks.unpack_callbacks(active)

@@ -8,32 +8,28 @@
 //! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
 //! | split | to write: becomes whole first; to read: the same if nothing is pending and nothing has failed, else it goes as the largest range | reads the *base* or the *gate*, and takes the variables of all ranges that it overlaps. A writer also has one for its own range. Bytes that a reader sees outside of all ranges become ranges, too | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
 //!
-//! The base is the buffer's variable. The gate is a variable of no values, which the barrier and the join take: who reads
-//! it comes between the two. An op that sees nothing of what was there at the split reads it instead of the base, and so
-//! owes nothing to the buffer's failure: it overwrites its range, or all that it sees was written since. An overwrite
-//! takes its range from those that it overlaps, which keep their failure and the rest: what it made has a variable of its
-//! own.
+//! The base is the buffer's variable. The gate is a variable without values, which the barrier and the join take: its readers come between the two.
+//! An op that sees none of the values from before the split reads it instead of the base, and so owes nothing to the buffer's failure: it overwrites
+//! its range, or all of its bytes were written since. An overwrite takes its range from those that it overlaps, which keep their failure and the
+//! rest: its own bytes get a variable of their own.
 //!
-//! Ranges that were read before the split, by ops that may be pending, must not hold up who writes to others. If that is
-//! all that has read the buffer since it was last written to, there are two barriers: one behind the writers, which makes
-//! a base of its own, a variable that fails as the buffer's does; and one behind the readers, which takes variables of
-//! their ranges.
+//! Ranges that were read before the split, by ops that may be pending, must not hold up writers of other ranges. If that is all that has read the
+//! buffer since it was last written to, there are two barriers: one behind the writers, which makes a base of its own, a variable that fails as the
+//! buffer's does; and one behind the readers, which takes variables of their ranges.
 //!
 //! An op that has the whole of a buffer and writes to a range of it too has all of it.
 //!
 //! So writes to disjoint ranges run side by side, unless both lie in one that was named before; and two accesses to
 //! overlapping ranges meet at the variable of such a one.
 //!
-//! A failure is told of the bytes that the failed op would have written, and of no others. So a range that is changed is
-//! first set apart from those that reach beyond it, by two barriers like those of a split. A range's failure reaches the
-//! whole through the join: that comes for who writes to all, and thus fails for all; for who reads all, when nothing can
-//! have failed. Two cases remain in which a failure does spread over the whole: a buffer of more than [`RANGES`] ranges, and
-//! a replay that writes to ranges which lie across those that were named before.
+//! A failure is told of the bytes that the failed op would have written, and of no others. So a range that is changed is first set apart from those
+//! that reach beyond it, by two barriers like those of a split. A range's failure reaches the whole through the join: that comes for a writer of all
+//! bytes, and thus fails for all; for a reader of all, when nothing can have failed. Two cases remain in which a failure does spread over the whole:
+//! a buffer of more than [`RANGES`] ranges, and a replay that writes to ranges which lie across those that were named before.
 //!
 //! [`RANGES`]: crate::memory::RANGES
 //!
-//! What ranges there are is decided together with the push that follows from it, under one lock for all buffers
-//! (`memory::pushing`).
+//! The set of ranges is decided together with the push that follows from it, under one lock for all buffers (`memory::pushing`).
 
 mod array;
 mod enter;

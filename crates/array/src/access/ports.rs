@@ -1,7 +1,7 @@
-//! What a replay does to the buffers behind its ports.
+//! The effect of a replay on the buffers behind its ports.
 //!
-//! A replay names the ranges of a buffer that it touches, of which no two overlap, and each has a port of its own. They are
-//! decided together, as those of one op are, with one difference: ports must not have a variable in common that one of them
+//! A replay names the ranges of a buffer that it touches. No two overlap, and each has a port of its own. They are decided
+//! together, as those of one op are, with one difference: ports must not have a variable in common that one of them
 //! changes. Where the ranges that were named before are others, so that one would lie behind two ports or reach beyond one,
 //! and the replay writes to the buffer, that becomes whole first, and is then split along the ports.
 

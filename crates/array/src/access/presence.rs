@@ -1,4 +1,4 @@
-//! What is known of arrays at the moment of a push: where they belong, whether they are there.
+//! Facts about arrays at the moment of a push: where they belong, whether they are there.
 
 use super::{Access, Array};
 use crate::memory::{Buffer, Pushing};

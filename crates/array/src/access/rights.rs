@@ -1,8 +1,8 @@
-//! What the op that this thread runs may touch.
+//! The rights of the op that this thread runs.
 //!
 //! A payload that knows its arrays says so while it runs ([`granting`]). Then waits for them need not wait, and pushes
-//! on them are refused: such an op would come after everything that was pushed since on the same arrays, and what the
-//! running op does would no longer be one step.
+//! on them are refused: such an op would come after every later push on the same arrays, and the running op would no
+//! longer be one step.
 
 use super::{Access, Array};
 use crate::memory::recorded::{grants, set_grants};

@@ -1,4 +1,4 @@
-//! The ops by which a buffer becomes split, and whole again.
+//! The ops that split a buffer, and make it whole again.
 
 use crate::memory::{Buffer, Part, Ranges};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Arrays that others stand for while an op of a replay runs.
 //!
-//! A callable that was recorded refers to the arrays that it was given then: what has no memory, a constant that each
-//! replay has a copy of.
+//! A recorded callable refers to the arrays of its recording: arrays without memory, or constants that each replay
+//! copies.
 
 use super::{Access, Array};
 use crate::Layout;

@@ -1,4 +1,4 @@
-//! Calls: what runs, on what, and what the engine is told besides.
+//! Calls: the step, its operands, and the engine's options.
 
 use super::recording;
 use crate::access::{enqueue, place, refuse};

@@ -1,4 +1,4 @@
-//! The door: the one way of a call from whoever asks for it to the engine, or into a recording.
+//! The door: the one way of a call into the engine, or into a recording.
 //!
 //! | destination | when | does |
 //! |---|---|---|

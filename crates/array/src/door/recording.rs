@@ -1,4 +1,4 @@
-//! Recordings: what a thread asks for while it records, in order.
+//! Recordings: the requests of a recording thread, in order.
 
 use super::Call;
 use crate::access::place as place_of;

@@ -1,6 +1,6 @@
 //! Memory that the host does not reach.
 //!
-//! This crate orders what is done to it and never touches it: what it is, only those know who made it.
+//! This crate orders the work on it and never touches it: only its maker knows its nature.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Memory: blocks, what lies in them, the buffers that views share, and what was pushed on these.
+//! Memory: blocks, their contents, the buffers that views share, and the pushes on these.
 
 mod buffer;
 mod elsewhere;

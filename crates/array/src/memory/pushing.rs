@@ -1,7 +1,7 @@
-//! The lock under which is decided what an op does to its arrays, together with its push.
+//! The lock of a push on arrays: its effect on their ranges is decided under it.
 //!
-//! Ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it: what the engine
-//! would run or drop here waits until it is given back.
+//! Ops on several buffers would else see them in different orders. No user code runs under it: the engine's runs and drops
+//! on this thread wait for its release.
 
 use std::cell::UnsafeCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};

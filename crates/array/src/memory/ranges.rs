@@ -1,6 +1,6 @@
-//! What was pushed on a buffer: whether it is split, by ranges, and who has looked at it.
+//! The pushes on a buffer: whether it is split, by ranges, and its readers.
 //!
-//! The rules by which it changes are those of the room `access`.
+//! The room `access` has the rules of its changes.
 
 use super::Buffer;
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! What this thread does with the ops that it pushes, and memory that has its place in a recording alone.
+//! The mode of this thread's pushes, and memory that has its place in a recording alone.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;

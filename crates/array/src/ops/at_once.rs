@@ -1,8 +1,8 @@
-//! Short ops run where they are pushed, if what they read is there: handing one over takes longer than running it, as
+//! Short ops run where they are pushed, if their inputs are there: handing one over takes longer than running it, as
 //! a worker has to wake up and its cache lines have to travel.
 //!
-//! To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
-//! happen is held meanwhile, so that nobody can change what is read; the loop is short.
+//! To everybody else it is as if the op had been pushed and had finished at that moment. The lock of pushes is held
+//! meanwhile, so that no other push can change the inputs; the loop is short.
 
 use crate::access::{is_all_there, note_written, place, place_result, refuse};
 use crate::door::{self, Call};

@@ -1,8 +1,8 @@
-//! What is computed by the thread that pushes, on copies of small arrays that are there: by functions that must not run under
-//! the lock under which pushes happen.
+//! Computations of the pushing thread on copies of small arrays that are there: by functions that must not run under the lock
+//! of pushes.
 //!
-//! To everybody else it is as if the op had been pushed and had finished at that moment: what it reads may change
-//! after, and what it writes nobody else knows.
+//! To all others it is as if the op had been pushed and had finished at that moment: its inputs may change after, and its
+//! outputs are still unknown.
 
 use crate::access::{are_idle, is_all_there, note_written, place_result};
 use crate::layout::Element;

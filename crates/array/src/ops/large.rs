@@ -5,17 +5,16 @@
 //! | open | pushers of ops that read what it fills, who may join it as *followers* | taken, by whoever runs it |
 //! | taken | the worker that runs it, and those that help; when the engine comes to it later, nothing is left to do | |
 //!
-//! A large op that has its turn takes its followers along, and theirs, as far as all that they read is there: the
-//! loops then run block by block, so that what one writes the next finds in the cache. A follower's own op stays
-//! where it is in the queues. It is granted only when the ones before it are settled, and finds itself done.
+//! A large op that has its turn takes its followers along, and theirs, as far as their inputs are there: the loops then run block by
+//! block, so that each finds its inputs in the cache. A follower's own op stays where it is in the queues. It is granted only when the
+//! ones before it are settled, and finds itself done.
 //!
-//! Why that is no race: a follower reads a buffer that an op in hand fills, or one whose version at the push of the
-//! follower has finished; its read holds off later writers of both, for as long as its op is pending. It writes to a
-//! buffer that nobody had touched when it was pushed, or to one that an op in hand has filled and that nobody else
-//! had looked at in between.
+//! Why that is no race: a follower reads a buffer that an op in hand fills, or one whose version at the push of the follower has
+//! finished; its read holds off later writers of both, for as long as its op is pending. It writes to a buffer that was untouched at
+//! its push, or to one that an op in hand has filled and that no other op has read in between.
 //!
-//! Workers that are or become idle are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
-//! on any of this: each element is computed by itself.
+//! Idle workers are asked to help with the blocks; the thread that finishes the last one completes the op. Results do not depend on any
+//! of this: each element is computed by itself.
 
 use super::team::{self, Blocks, Crew};
 use crate::ArrayError;

@@ -1,7 +1,7 @@
 //! Loops that cast elements from one type to another, as C does, and so NumPy.
 //!
-//! Floating-point numbers to integers are left out: what becomes of one that is out of range depends on how NumPy was compiled.
-//! So is half precision, which the language does not have.
+//! Floating-point numbers to integers are left out: the result for one out of range depends on the compiler of NumPy. So is
+//! half precision, which the language does not have.
 
 use super::kernel::StridedLoop;
 use crate::DType;

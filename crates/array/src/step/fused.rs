@@ -1,5 +1,5 @@
-//! Strided loops that run one after the other over each block of their elements, so that what one writes the next finds
-//! in the cache. What nobody else reads is never longer than a block.
+//! Strided loops that run one after the other over each block of their elements, so that each finds its inputs in the
+//! cache. Intermediate values without another reader are never longer than a block.
 
 use super::strided::Strided;
 use smallvec::SmallVec;

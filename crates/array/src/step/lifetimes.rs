@@ -1,9 +1,9 @@
 //! Memory that ops which run together hand on to each other.
 //!
-//! Such ops run one after the other over each block, on elements of the same place in all operands. So an operand that is
-//! read for the last time can share its place with what that op, or any later one, writes. Nobody else may be able to see
-//! that operand: no handle on it is left, and no other op reads it. A buffer is cloned by whoever holds it. If only
-//! operands of these ops hold a buffer, nobody else will.
+//! Such ops run one after the other over each block, on elements of the same place in all operands. So an operand at its
+//! last read can share its place with the output of that op, or of any later one. No other reader may be able to see that
+//! operand: no handle on it is left, and no other op reads it. Only a holder of a buffer can clone it. If only operands
+//! of these ops hold a buffer, it stays so.
 
 use crate::memory::{Buffer, Storage};
 use smallvec::SmallVec;

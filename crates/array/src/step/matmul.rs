@@ -2,7 +2,7 @@
 //! with vectors, by NumPy's loop: adding up a long vector one by one would lose what pairs of sums keep.
 //!
 //! A large product falls into blocks of its output, which may run side by side. Where the blocks end depends on the shape
-//! alone, and so do the bits of the result: not on who computes them, nor on how many.
+//! alone, and so do the bits of the result: not on the workers, nor on their number.
 
 use super::kernel::{StridedLoop, signed};
 use super::walk::Walk;

@@ -1,4 +1,4 @@
-//! Steps: what ops compute, apart from the memory on which they do.
+//! Steps: the computations of ops, apart from their memory.
 
 mod blocked;
 mod bound;

@@ -1,4 +1,4 @@
-//! Steps of which nothing is known but what they access.
+//! Steps known by their accesses alone.
 
 use super::{Operands, Part};
 use crate::access::granting;

@@ -1,6 +1,6 @@
 //! Parts of steps, which may run side by side.
 //!
-//! Where a step falls apart depends on its shape alone; no bit of what it computes depends on it.
+//! Where a step falls apart depends on its shape alone; no bit of its results depends on it.
 
 use super::{Fused, Matmul, Reduce, Step, Strided};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Arrays as Python holds them: the handle, what the tape knows of its value, dtypes, operators.
+//! Arrays as Python holds them: the handle, the tape's knowledge of its value, dtypes, operators.
 
 mod ndarray;
 pub(crate) mod numpy;

@@ -1,4 +1,4 @@
-//! The handle that Python has on an array. What it calls on one is in `face`.
+//! The handle that Python has on an array. Its methods are in `face`.
 
 use super::tape;
 use crate::engine::Engine;

@@ -1,4 +1,4 @@
-//! NumPy's own arrays by its C API: to make one, or to tell what it is, takes a tenth of the time that a call of its class takes.
+//! NumPy's own arrays by its C API: making or inspecting one takes a tenth of the time of a call of its class.
 
 use crate::interpreter::dtypes;
 use pyo3::exceptions::PyRuntimeError;

@@ -1,4 +1,4 @@
-//! Operators, and what they are on.
+//! Operators, and their operands.
 
 use crate::interpreter::dtypes;
 use pyo3::exceptions::PyValueError;

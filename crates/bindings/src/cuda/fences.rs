@@ -1,4 +1,4 @@
-//! Waits for what ops have issued: to the engine they have ended, on the device they may still run.
+//! Waits for issued work: to the engine the ops have ended, on the device they may still run.
 
 use super::memory::buffer_of;
 use super::runtime;

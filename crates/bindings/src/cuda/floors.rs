@@ -1,4 +1,4 @@
-//! What benchmarks measure weft against: the driver's own launches; and the moment at which ops are issued.
+//! The baseline of weft's benchmarks: the driver's own launches; and the moment at which ops are issued.
 
 use super::memory::{buffer_of, expect, not_there};
 use crate::array::NDArray;

@@ -1,7 +1,7 @@
-//! Element-wise launches of a recording, of which neighbours become one kernel.
+//! Element-wise launches of a recording, whose neighbours become one kernel.
 //!
-//! What the kernel computes is written by `weft._cuda.fused`: the functions of the steps one after the other, each with the
-//! casts and the rounding that it has alone.
+//! `weft._cuda.fused` writes the kernel: the functions of the steps one after the other, each with the casts and the
+//! rounding that it has alone.
 
 use crate::interpreter::dtypes;
 use pyo3::prelude::*;

@@ -1,5 +1,5 @@
-//! Python callables that issue work on a device: they run on the stream of their op, which is behind all that the op's
-//! accesses ask for, and what they issue there is followed by the op's fence.
+//! Python callables that issue work on a device: they run on the stream of their op, which is behind the fences of the
+//! op's accesses, and the op's own fence follows their work.
 
 use super::memory::buffer_of;
 use crate::array::raised;

@@ -161,7 +161,7 @@ impl RawKernel {
             (owner.get(), self.device_of(py, &arrays)?)
         } else {
             home = (
-                py.import("weft._default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?,
+                py.import("weft._engine.default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?,
                 runtime::device(py, 0)?,
             );
             (home.0.get(), &home.1)

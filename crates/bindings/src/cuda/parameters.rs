@@ -1,4 +1,4 @@
-//! Arguments of kernels: what is given against what the source says.
+//! Arguments of kernels: the given values against the source's parameters.
 
 use crate::array::NDArray;
 use crate::array::operator;
@@ -73,7 +73,7 @@ impl Declared {
             Access::Mutate => "MUTATE",
             Access::Overwrite => "OVERWRITE",
         };
-        py.import("weft._access")?.getattr("Access")?.getattr(name)
+        py.import("weft._engine.access")?.getattr("Access")?.getattr(name)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

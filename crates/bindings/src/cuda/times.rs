@@ -1,4 +1,4 @@
-//! What traces are told of devices.
+//! The times of devices, for traces.
 
 use super::runtime;
 use crate::engine::wait;

@@ -6,8 +6,8 @@
 //! | `legacy` | the same from Dask's older form, of tuples |
 //! | `run` | values, who still needs them, the first exception; a call as a step of a replay |
 //!
-//! The engine's replay decides what runs when. A call that raises fails no step: the graph is stopped, and what has not
-//! begun does nothing.
+//! The engine's replay schedules the calls. A call that raises fails no step: the graph is stopped, and calls that have
+//! not begun do nothing.
 
 mod legacy;
 mod read;

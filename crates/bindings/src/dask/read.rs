@@ -1,6 +1,6 @@
 //! From Dask's nodes to calls on numbered values.
 //!
-//! Nodes of Dask's own classes, and tuples of its older form, become calls that need no Python between them; what is of
+//! Nodes of Dask's own classes, and tuples of its older form, become calls that need no Python between them; a node of
 //! another class computes by itself.
 
 use super::legacy::Conversion;

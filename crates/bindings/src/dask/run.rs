@@ -1,4 +1,4 @@
-//! What a graph of calls has come to: values, who still needs them, the first exception.
+//! The state of a graph of calls: values, their pending readers, the first exception.
 
 use crate::interpreter::call::call_with;
 use pyo3::exceptions::PyBaseException;

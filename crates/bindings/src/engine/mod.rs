@@ -1,4 +1,4 @@
-//! Engines and variables as Python holds them, and waits. What Python calls on an engine is in `face`.
+//! Engines and variables as Python holds them, and waits. Their methods are in `face`.
 
 mod backpressure;
 mod settings;
@@ -52,7 +52,7 @@ pub(crate) struct Engine {
     pub(crate) inner: weft_engine::Engine,
     /// What its failures refer to.
     pub(crate) exceptions: Arc<Exceptions>,
-    /// A `weft._identity.ObjectVariables`.
+    /// A `weft._engine.identity.ObjectVariables`.
     pub(crate) objects: OnceLock<Py<PyAny>>,
     /// What a trace wraps callables in: called with the callable and its name or None.
     pub(crate) wrap: Mutex<Option<Py<PyAny>>>,

@@ -85,7 +85,7 @@ impl Variable {
 
     /// Waits in asyncio, without blocking the event loop, until every mutation pushed so far has finished.
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("weft._awaitable")?.getattr("await_variable")?.call1((slf,))
+        slf.py().import("weft._engine.awaitable")?.getattr("await_variable")?.call1((slf,))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

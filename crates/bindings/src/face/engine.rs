@@ -1,4 +1,4 @@
-//! What Python calls on a `weft.Engine`.
+//! The methods of `weft.Engine`.
 
 use super::process;
 use crate::cuda::{fences, times};
@@ -65,7 +65,7 @@ impl Engine {
         let switch_interval = switch_interval.map(|seconds| seconds.0);
         let blas_threads = blas_threads.map(|threads| at_least_one(py, "blas_threads", threads.0)).transpose()?;
         if blas_threads.is_some() {
-            py.import("weft._array.blas")?.getattr("find")?.call0()?;
+            py.import("weft._call.blas")?.getattr("find")?.call0()?;
         }
         let exceptions = Arc::new(Exceptions::new(py)?);
         let given = Given {
@@ -182,7 +182,7 @@ impl Engine {
         let objects = if let Some(objects) = objects.get() {
             objects
         } else {
-            let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
+            let class = py.import("weft._engine.identity")?.getattr("ObjectVariables")?;
             let made = class.call1((slf.getattr("new_variable")?,))?.unbind();
             objects.get_or_init(|| made) // of two threads that come here at the same time, the first one's stays
         };

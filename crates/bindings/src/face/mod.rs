@@ -1,4 +1,4 @@
-//! What Python calls on engines and arrays, and what it does with a process.
+//! The methods of engines and arrays, and the events of a process: fork and exit.
 
 mod engine;
 mod ndarray;

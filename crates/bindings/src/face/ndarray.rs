@@ -1,4 +1,4 @@
-//! What Python calls on a `weft.NDArray`.
+//! The methods of `weft.NDArray`.
 
 use super::operand::Taken;
 use super::part;

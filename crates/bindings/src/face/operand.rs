@@ -1,4 +1,4 @@
-//! What an in-place operator takes beside its array.
+//! The second operand of an in-place operator.
 
 use crate::array::NDArray;
 use pyo3::exceptions::PyTypeError;
@@ -30,7 +30,7 @@ impl<'py> FromPyObject<'_, 'py> for Taken<'py> {
 fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py.import("weft._array.operators")?.getattr("TAKEN")?.unbind())
+        Ok(py.import("weft._handle.operators")?.getattr("TAKEN")?.unbind())
     })?;
     Ok(classes.bind(py))
 }

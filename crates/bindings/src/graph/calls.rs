@@ -1,4 +1,4 @@
-//! A graph as what is to be called in turn.
+//! A graph as a list of calls in order.
 
 use super::graphs::GraphCore;
 use super::registry::face;

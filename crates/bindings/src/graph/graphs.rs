@@ -1,4 +1,4 @@
-//! What a `weft.graph.Graph` rests on, and `weft.graph.IndexedGraph`.
+//! The base of `weft.graph.Graph`, and `weft.graph.IndexedGraph`.
 
 use super::nodes::PyNode;
 use super::py_values::{Held, object};

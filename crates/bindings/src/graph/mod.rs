@@ -1,4 +1,4 @@
-//! `weft.ops`, `weft.symbol` and `weft.graph`: what `weft-graph` knows, as Python's objects.
+//! `weft.ops`, `weft.symbol` and `weft.graph`: the contents of `weft-graph` as Python's objects.
 
 #![allow(clippy::needless_pass_by_value)] // what Python gives is extracted into values
 #![allow(clippy::single_match_else)] // found, or made: two cases of one weight

@@ -29,7 +29,7 @@ pub(crate) struct OpEntry(pub(crate) Arc<Op>);
 pub(crate) fn face<'py>(py: Python<'py>, op: &Arc<Op>) -> PyResult<Bound<'py, PyAny>> {
     match op.get::<Held>(FACE) {
         Some(held) => Ok(held.0.bind(py).clone()),
-        None => py.import("weft._graph.unknown")?.getattr("UnknownOp")?.call1((OpEntry(op.clone()),)),
+        None => py.import("weft._graph.unregistered")?.getattr("UnknownOp")?.call1((OpEntry(op.clone()),)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a `weft.symbol.Symbol` rests on.
+//! The base of `weft.symbol.Symbol`.
 
 use super::nodes::{PyNode, PyNodeEntry, set_texts};
 use super::registry::OpEntry;

@@ -3,9 +3,8 @@
 //! Ops and variables are allocated by the thread that pushes and freed by the one that runs them, and aligned to cache
 //! lines: the system's allocator takes several times as long for that.
 //!
-//! What needs no more alignment than C's `malloc` gives to all, as nearly everything does, is asked for without naming
-//! one. Where one is named, mimalloc first looks for a block that happens to lie right, and for most sizes takes a larger
-//! one.
+//! Nearly all requests need no more alignment than C's `malloc` gives, and are made without naming one. Where one is
+//! named, mimalloc first looks for a block that happens to lie right, and for most sizes takes a larger one.
 
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,

@@ -2,9 +2,9 @@
 //!
 //! A failure lies in the engine's core, into which Python's garbage collector does not look; an exception in it, whose
 //! traceback refers to the engine, would keep both for ever. So an engine's exceptions lie in one table, which
-//! `weft.Engine` shows the collector, and failures hold places in it. Whoever can wait for a failed version, a variable
-//! or an array, refers to that `weft.Engine`; an exiting process, which asks engines that nobody refers to any more, is
-//! told in words what the collector has taken.
+//! `weft.Engine` shows the collector, and failures hold places in it. Every object that can wait for a failed version, a
+//! variable or an array, refers to that `weft.Engine`; an exiting process, which asks engines without references, is
+//! told in words of the failures that the collector has taken.
 //!
 //! Invariant: only attached threads lock a table, and nothing of Python's runs under its lock. So the collector finds it
 //! free and sees it whole, and so does a forked child.

@@ -1,4 +1,4 @@
-//! Why ops failed, as the core holds it: what an exception is made of when somebody hears of it.
+//! The failures of ops as the core holds them: the material of an exception for the first reader.
 
 use super::exceptions::{ExceptionSlot, Exceptions};
 use super::location::Location;

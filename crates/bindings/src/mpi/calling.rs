@@ -1,4 +1,4 @@
-//! A call of MPI's as the payload of an op: begun by the worker of its queue, or by who waits in its place.
+//! A call of MPI's as the payload of an op: begun by the worker of its queue, or by a waiter in its place.
 
 use crate::interpreter::failures::CommunicatorFailure;
 use crate::interpreter::location::Location;

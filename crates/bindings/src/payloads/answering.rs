@@ -1,8 +1,8 @@
-//! Callables that somebody waits for, who is to hear of it if the engine drops them unrun.
+//! Callables whose waiter is to hear of it if the engine drops them unrun.
 //!
 //! The finalizers of Python's objects do not serve for that. A native worker that skips an op is not attached, and puts
-//! off what it lets go until somebody else attaches; and where there is no GIL, an object that another thread made is
-//! left to that thread, which may wait for this very answer.
+//! its drops off until another thread attaches; and where there is no GIL, an object that another thread made is left
+//! to that thread, which may wait for this very answer.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

@@ -1,4 +1,5 @@
-//! What ops run of a user's: callables and native functions, what traces say of them, and what programs make of them.
+//! The user's part of an op: callables and native functions, their descriptions for traces, and their steps in
+//! programs.
 
 pub(crate) mod answering;
 pub(crate) mod callable;

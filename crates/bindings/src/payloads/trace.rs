@@ -1,4 +1,4 @@
-//! Traces: what payloads say of themselves, and recordings as Python sees them.
+//! Traces: the descriptions of payloads, and recordings as Python sees them.
 
 use super::callable::{AsyncCallable, Callable};
 use super::native::{KeepingAlive, Native};

@@ -1,4 +1,4 @@
-//! Programs: recordings of this thread, and what they become.
+//! Programs: recordings of this thread, and their compiled forms.
 
 mod compiled;
 mod notes;

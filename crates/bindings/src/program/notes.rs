@@ -1,4 +1,4 @@
-//! What Python says of the calls that it records: op and attributes.
+//! Python's notes on recorded calls: op and attributes.
 
 use pyo3::prelude::*;
 use std::cell::RefCell;

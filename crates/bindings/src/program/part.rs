@@ -1,4 +1,4 @@
-//! `weft._core.Part`: what is to run as one op of the recording that is open.
+//! `weft._core.Part`: a part of the open recording that is to run as one op.
 
 use super::compiled::raised_program;
 use crate::array::tape::moves::{now, taken};

@@ -1,4 +1,4 @@
-//! Reading what a push accesses.
+//! Reading the accesses of a push.
 
 use crate::array::NDArray;
 use crate::engine::variable::Variable;

@@ -1,5 +1,5 @@
-//! Short ways for calls of which nothing has to be found out first: what they read are arrays of the host of one engine, of the
-//! loop's dtypes; nobody records; the result is new, and the tape is told of it. They answer None for any other call, which goes the long way.
+//! Short ways for calls that need no look-up: their inputs are arrays of the host of one engine, of the loop's dtypes; no thread records; the
+//! result is new, and the tape is told of it. They answer None for any other call, which goes the long way.
 
 use super::Loop;
 use super::fast;

@@ -1,4 +1,4 @@
-//! From what Python asks for to a push: what it accesses, and whether a loop, a kernel or a callable computes it.
+//! From a request of Python's to a push: its accesses, and its loop, kernel or callable.
 
 mod accesses;
 mod compute;

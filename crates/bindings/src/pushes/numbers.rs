@@ -1,5 +1,5 @@
-//! Short ways of what makes arrays out of few numbers: ranges, spaced numbers, diagonals. Their elements are NumPy's, bit for bit. They
-//! answer None for whatever is rare or refused, which goes the long way, and where this thread records.
+//! Short ways for arrays made of few numbers: ranges, spaced numbers, diagonals. Their elements are NumPy's, bit for bit. They answer
+//! None for rare and refused calls, which go the long way, and where this thread records.
 
 use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;

@@ -1,5 +1,5 @@
 //! Operators on arrays that are on a device: from the type slot to the launch without entering Python, where the kernels
-//! are known. Whatever is out of the ordinary is left to Python, errors among it.
+//! are known. Uncommon calls, and errors among them, are left to Python.
 
 use super::fast;
 use crate::array::operator::{OPERATORS, Operator, number_of, scalar};

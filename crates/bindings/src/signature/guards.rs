@@ -48,7 +48,7 @@ struct Seen {
 }
 
 impl Guard {
-    /// From `(kind, where, name, path, how, what)`, as `weft._program.names` writes it.
+    /// From `(kind, where, name, path, how, what)`, as `weft._program.guards` writes it.
     pub(super) fn of(written: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (kind, place, name, path, how, what): (
             String,

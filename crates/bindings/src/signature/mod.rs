@@ -1,4 +1,4 @@
-//! What makes a call of a program the same as a recorded one.
+//! Signatures: the equality of a call of a program with a recorded one.
 //!
 //! | file | home of |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a call returns, made of what a replay returned.
+//! The results of a call, made of the results of a replay.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

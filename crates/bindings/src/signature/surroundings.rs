@@ -1,4 +1,5 @@
-//! What surrounds a call and is part of its signature: whether programs are on, the default engine, whether one trains.
+//! The surroundings of a call that are part of its signature: whether programs are on, the default engine, whether one
+//! trains.
 
 use super::key::Around;
 use crate::array::tape::listen::tape_surroundings;
@@ -30,7 +31,7 @@ pub(super) fn surroundings(py: Python<'_>) -> PyResult<Option<Around<'_>>> {
         return Ok(None);
     }
     let defaults =
-        DEFAULTS.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weft._default")?.dict().unbind()) })?;
+        DEFAULTS.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weft._engine.default")?.dict().unbind()) })?;
     let engine = defaults.bind(py).get_item(pyo3::intern!(py, "_engine"))?;
     Ok(Some(Around { tape: tape_surroundings(py)?, engine }))
 }

@@ -1,4 +1,4 @@
-//! What ops do with which bytes.
+//! The accesses of ops to bytes.
 
 use super::buffer::DeviceBuffer;
 use std::ops::Range;

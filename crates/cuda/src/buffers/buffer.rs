@@ -1,4 +1,4 @@
-//! Device memory with what an issuing op must know: who wrote to it last, and who has read it since.
+//! Device memory with the facts for an issuing op: its last writer, and its readers since.
 
 use super::access::BufferAccess;
 use super::freed::{Freed, allocate};

@@ -1,7 +1,7 @@
 //! Device memory in stream order: allocated for the op that fills it, freed behind the ops that used it.
 //!
-//! A free is issued, not waited for: on the stream of one of the last ops, behind the fences of the others. So nothing
-//! polls and nothing synchronises; the device's pool hands the memory on to what comes next. Some blocks do not even go back
+//! A free is issued, not waited for: on the stream of one of the last ops, behind the fences of the others. So nothing polls
+//! and nothing synchronises; the device's pool hands the memory on to the next request. Some blocks do not even go back
 //! there: their stream keeps them (`kept`).
 
 use crate::devices::Device;

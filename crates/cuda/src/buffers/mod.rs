@@ -1,4 +1,4 @@
-//! Buffers in a device's memory: what was issued on which of their bytes, and when the memory comes and goes.
+//! Buffers in a device's memory: the work issued on their bytes, and the life of the memory.
 
 mod access;
 mod buffer;

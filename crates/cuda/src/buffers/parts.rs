@@ -1,8 +1,8 @@
-//! What was issued on the bytes of a buffer: the fences that an access to some of them has to be behind.
+//! The work issued on the bytes of a buffer: the fences that an access to some of them has to be behind.
 //!
-//! A *part* is a range of bytes on which the same was issued: its *writers*, and those who have *read* it since, of each
-//! stream the newest. The parts of a buffer lie side by side and are all of it. A buffer that is accessed as a whole
-//! has one, with one writer.
+//! A *part* is a range of bytes with the same history: its *writers*, and its later *readers*, of each stream the
+//! newest. The parts of a buffer lie side by side and are all of it. A buffer that is accessed as a whole has one, with
+//! one writer.
 //!
 //! | access | is behind, in each part that it overlaps |
 //! |---|---|
@@ -17,9 +17,9 @@
 //! | a read of the whole | all are *merged* into one | writers and readers of all; it is a reader |
 //! | one that leaves too many | neighbours are merged, two into one | writers and readers of both |
 //!
-//! Whoever reads is behind the writers of the part, so who is behind the readers is behind the writers too. In a merged
-//! part a reader of one half is not behind the writers of the other. A part that nobody has written to has no writer,
-//! but may have to be behind its memory's allocation: [`Parts::before`] tells.
+//! A reader is behind the writers of the part, so an op behind the readers is behind the writers too. In a merged part a
+//! reader of one half is not behind the writers of the other. A part without a writer may have to be behind its memory's
+//! allocation: [`Parts::before`] tells.
 
 use crate::streams::Fence;
 use smallvec::SmallVec;

@@ -1,4 +1,4 @@
-//! Pinned host memory: what devices copy from and to by themselves.
+//! Pinned host memory: the source and target of copies that devices make by themselves.
 
 use crate::devices::Device;
 use crate::error::CudaError;

@@ -7,8 +7,8 @@
 //! | issue | overwrites / reads it | reads / overwrites it | when its work is on a stream |
 //! | land | - | reads / mutates it | when the device has done with the host's memory |
 //!
-//! So whoever uses the device's value next is not held up by the host, and whoever uses the host's memory waits for
-//! the device.
+//! So the next user of the device's value is not held up by the host, and the next user of the host's memory waits
+//! for the device.
 //!
 //! An issue op that fails tells of it itself, and has left the host's memory alone: then a land op that only reads
 //! ends well, and one that mutates fails through the variable. A land op that reads may come before its issue op has

@@ -8,7 +8,8 @@
 //! | whoever issues the last chunk | | ends the issue op: the device's buffer is not needed any more |
 //! | whoever fills or empties the last block | | lands the copy: the host's memory is not needed any more |
 //!
-//! One thread issues at a time (`driving`), so chunks are issued in order and nobody waits for a copy of memory.
+//! One thread issues at a time (`driving`), so chunks are issued in order and no thread waits for a copy of
+//! memory.
 
 use super::copy::{HostMemory, Region, issue_host_copy};
 use super::landing::{Landing, complete};

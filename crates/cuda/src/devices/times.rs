@@ -1,4 +1,4 @@
-//! When ops ran on a device, for who asks: what the streams have noted, on the host's clock.
+//! The times of ops on a device: the notes of the streams, on the host's clock.
 
 use super::{Cuda, Device, Lane};
 use crate::error::CudaError;

@@ -1,4 +1,4 @@
-//! What the driver calls things by.
+//! The driver's names for things.
 
 macro_rules! handles {
     ($($(#[$attribute:meta])* $name:ident;)+) => {$(

@@ -8,9 +8,9 @@
 //! | [`Launches`] | modules, kernels, graphs |
 //!
 //! All verbs but those of [`Devices`] act in the calling thread's current context. They return as soon as the work
-//! is on its stream. What makes a call sound is what CUDA asks for, and the same for all: handles are this driver's
-//! and not destroyed; memory is valid, and not touched by anybody else, until the stream has come past the work.
-//! `SAFETY.md` lists who sees to that.
+//! is on its stream. The conditions of a sound call are CUDA's, and the same for all: handles are this driver's and
+//! not destroyed; memory is valid, and untouched by others, until the stream has come past the work. `SAFETY.md`
+//! lists the keeper of each.
 
 mod handle;
 mod real;

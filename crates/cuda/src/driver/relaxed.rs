@@ -1,7 +1,7 @@
 //! Captures of other libraries, which forbid calls to threads that have nothing to do with them.
 //!
 //! While some thread captures in CUDA's global mode, as torch does, the driver refuses to tell any thread whether an event
-//! has happened, or to allocate, and *spoils that capture*. What this crate calls changes no capture but its own, and a
+//! has happened, or to allocate, and *spoils that capture*. The calls of this crate change no capture but its own, and a
 //! thread may say so: in relaxed mode nothing is refused. Threads that do nothing else stay in it; on others it lasts as long
 //! as the crate's own calls.
 

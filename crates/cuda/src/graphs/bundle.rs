@@ -9,10 +9,10 @@
 //! | are those of a graph | by one launch of it; if that is refused, as if they were new |
 //! | are new again and again, or the driver captures none of it | each on its own, as if there were no bundle |
 //!
-//! If the driver refuses a member, those before it have been issued. Those behind it are left to the caller, who knows which
-//! of them can do without it.
+//! If the driver refuses a member, those before it have been issued. Those behind it are left to the caller, which knows
+//! which of them can do without it.
 //!
-//! From one issue to the next, members differ in their addresses alone. So what they access is worked out once. They are made
+//! From one issue to the next, members differ in their addresses alone. So their accesses are worked out once. They are made
 //! only to be issued one by one, or to be captured: a launch of a graph needs no more than the addresses of the buffers.
 //!
 //! A graph has its addresses baked into it, and keeps no memory: it is launched only when the members' buffers lie there

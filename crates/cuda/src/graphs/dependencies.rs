@@ -5,7 +5,7 @@
 //! | read | the ops that wrote last to any of its bytes |
 //! | mutate, overwrite | those ops, and those that have read any of its bytes since |
 //!
-//! An op that another one of them comes after is left out: what is implied costs the device an edge at every replay.
+//! An op with a successor among them is left out: an implied edge costs the device time at every replay.
 
 use crate::buffers::BufferAccess;
 use crate::driver::NodeHandle;

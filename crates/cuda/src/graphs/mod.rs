@@ -7,8 +7,8 @@
 //! | `ready` | a graph that can be launched, and when it may go |
 //! | `bundle` | ops that are issued together again and again, on memory that changes: as one graph where it does not |
 //!
-//! What is recorded is not run, and touches no fences. The nodes depend on each other as their accesses ask for, so those
-//! that have nothing to do with each other run side by side. A launch is ordered by the union of these accesses, like any op.
+//! Recorded work is not run, and touches no fences. The nodes depend on each other as their accesses ask for, so those that
+//! have nothing to do with each other run side by side. A launch is ordered by the union of these accesses, like any op.
 
 mod bundle;
 mod dependencies;

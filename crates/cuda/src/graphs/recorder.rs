@@ -2,7 +2,7 @@
 //!
 //! Ops are recorded by the driver on a stream of the recorder's own. Before each it is told which nodes the op comes
 //! after; a driver that cannot be told leaves each behind the one before. The mode is *relaxed*: other threads, and this
-//! one on other streams, go on calling what they like.
+//! one on other streams, call freely.
 
 use super::bundle::Member;
 use super::dependencies::Dependencies;

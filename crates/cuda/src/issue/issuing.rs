@@ -1,10 +1,10 @@
 //! Issuing: from granted accesses to work on a stream and the fence behind it.
 //!
 //! 1. *Choose* a stream.
-//! 2. *Prepare* the buffers: allocate what lies nowhere yet, collect the fences that the accesses ask for.
+//! 2. *Prepare* the buffers: allocate missing memory, collect the fences that the accesses ask for.
 //! 3. Take the stream's *turn*; make it *wait* for those fences that it is not behind already.
 //! 4. *Issue*: calls of the driver that put work on the stream.
-//! 5. *Record* an event behind it, unless that can wait until somebody asks; give the turn back, and leave the fence with the
+//! 5. *Record* an event behind it, unless that can wait for a first query; give the turn back, and leave the fence with the
 //!    buffers.
 //!
 //! Foreign code, which issues on the stream while it holds locks of its own, gets in between [`Device::begin`] (1 to

@@ -1,4 +1,4 @@
-//! What is asked of a device.
+//! A request to a device.
 
 use crate::buffers::BufferAccess;
 use crate::devices::Lane;

@@ -1,4 +1,4 @@
-//! Modules and kernels, and what is known of a kernel's parameters before a launch.
+//! Modules and kernels, and the known facts about a kernel's parameters before a launch.
 
 use crate::devices::Device;
 use crate::driver::{FunctionHandle, ModuleHandle};

@@ -1,4 +1,4 @@
-//! What a device's memory is in use for, in figures.
+//! The use of a device's memory, in figures.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

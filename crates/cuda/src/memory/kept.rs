@@ -1,7 +1,7 @@
-//! Blocks that a stream keeps for what comes next on it.
+//! Blocks that a stream keeps for its next requests.
 //!
-//! A block comes here when its stream is behind all who have used it, which is when it would be freed. Who allocates for
-//! that stream then takes it, and neither call of the driver is made. To other streams such a block is like any that was
+//! A block comes here when its stream is behind all of its users, which is when it would be freed. The next allocation
+//! for that stream takes it, and neither call of the driver is made. To other streams such a block is like any that was
 //! allocated on its stream just now.
 
 use super::Block;

@@ -1,4 +1,4 @@
-//! What a device's memory is, in figures and addresses: no stream and no fence is known here.
+//! A device's memory in figures and addresses: no stream and no fence is known here.
 
 mod accounts;
 mod kept;

@@ -6,8 +6,8 @@
 //! | whoever stages a chunk | finds none kept | pins one itself, waiting for nobody, and asks for more |
 //! | a thread of its own | somebody has asked | pins, until as many are kept as there are to be ahead; ends |
 //!
-//! The thread keeps the device no longer than one block takes. That the driver refuses a block is nobody's failure: who wants
-//! one then pins it, and is told.
+//! The thread keeps the device no longer than one block takes. A refusal of the driver fails nothing: the next user of a
+//! block pins it, and is told.
 
 use super::context::Context;
 use crate::driver::own_thread;

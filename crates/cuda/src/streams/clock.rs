@@ -1,8 +1,8 @@
 //! A device's clock against the host's.
 //!
 //! Events tell how long after each other they happened, in single precision. So *anchors* are put down from time to
-//! time: events on a stream that nothing else is on, whose moments the host has watched. An event is timed by the last
-//! anchor before it, and has its place on the host's clock between that one and the next.
+//! time: events alone on a stream, whose moments the host has watched. An event is timed by the last anchor before it,
+//! and has its place on the host's clock between that one and the next.
 
 use crate::driver::{Driver, EventHandle, StreamHandle};
 use crate::error::DriverError;

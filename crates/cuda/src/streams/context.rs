@@ -1,4 +1,5 @@
-//! What a device's streams, buffers and kernels share: its primary context, its fault, its figures.
+//! The shared state of a device's streams, buffers and kernels: its primary context, its fault, its
+//! figures.
 
 use super::ahead::Ahead;
 use super::retired::{Retired, bury, reap};

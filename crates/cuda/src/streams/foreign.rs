@@ -1,4 +1,4 @@
-//! Order with what other libraries issue on streams of their own, of which this crate knows nothing but the handle.
+//! Order with the work of other libraries on their own streams, known by their handles alone.
 //!
 //! Either side is put behind the other during a call, so nothing of theirs is kept.
 //!

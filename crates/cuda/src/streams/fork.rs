@@ -1,4 +1,4 @@
-//! Forks. CUDA does not live on in the child: whatever this crate holds there is left alone, and says so when used.
+//! Forks. CUDA does not live on in the child: the objects of this crate are left alone there, and say so when used.
 
 use super::runtime::Runtime;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};

@@ -1,4 +1,5 @@
-//! What is known of a stream's fences: which are done, which ops may not be, which events are spare.
+//! The known state of a stream's fences: which are done, which ops may not be, which events are
+//! spare.
 
 use super::fence::Mark;
 use crate::driver::{Driver, EventHandle};

@@ -1,4 +1,4 @@
-//! A device's context, its streams, and the fences behind what is on them.
+//! A device's context, its streams, and the fences behind their work.
 //!
 //! When a device fails, its context names the op that may have caused it, and for that looks at its streams. Streams hold the
 //! context. So the files of this room know each other.

@@ -1,4 +1,5 @@
-//! What only who has a stream's turn knows: what the stream is behind, and which of its ops have an event in common.
+//! The knowledge of the holder of a stream's turn: the fences that the stream is behind, and the ops that share an
+//! event.
 
 use super::fence::{Fence, Mark};
 use smallvec::SmallVec;

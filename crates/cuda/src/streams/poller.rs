@@ -1,4 +1,4 @@
-//! One thread that finds out which fences are done, and does what waits for them. It never enters Python.
+//! One thread that finds the fences that are done, and wakes their waiters. It never enters Python.
 //!
 //! | who | does |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Streams whose last handle is gone. They and their events are destroyed when what is on them has ended, which nobody
-//! waits for: whoever makes the next stream looks, and at last whoever lets go of the device.
+//! Streams whose last handle is gone. They and their events are destroyed when their work has ended, for which nothing
+//! waits: the maker of the next stream looks, and at last the thread that lets go of the device.
 
 use super::context::Context;
 use crate::driver::{EventHandle, StreamHandle};

@@ -1,4 +1,5 @@
-//! What the devices of this process share: the driver, the thread that looks after fences, and whether all this was forked.
+//! The shared state of this process's devices: the driver, the thread that looks after fences, and whether all this was
+//! forked.
 
 use super::fork;
 use super::poller::Poller;

@@ -7,8 +7,8 @@
 //! | settle | events that have happened become times, and are used again | the lock of the device's times |
 //! | read | times on the host's clock, for who asks for those of an engine | as above |
 //!
-//! An op that no trace has recorded pays a look at its label. What goes wrong here costs times, and fails no op. Nothing
-//! of it is in a graph: what is captured is not issued.
+//! An op that no trace has recorded pays a look at its label. A mistake here costs times, and fails no op. None of it is
+//! in a graph: captured work is not issued.
 
 use super::backoff::Backoff;
 use super::clock::Clock;

@@ -1,4 +1,4 @@
-//! Streams: what comes first on one runs first; between two, only a wait for a fence makes an order.
+//! Streams: work on one runs in order; between two, only a wait for a fence makes an order.
 
 use super::context::Context;
 use super::fence::{Fence, Mark};

@@ -1,4 +1,4 @@
-//! What one op touches, checked and merged.
+//! The accesses of one op, checked and merged.
 
 use super::{Core, Engine, Variable};
 use crate::EngineError;

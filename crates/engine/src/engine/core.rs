@@ -1,4 +1,4 @@
-//! What an engine's handles, variables and threads share.
+//! The shared state of an engine's handles, variables and threads.
 
 use super::{Settings, Variable, fork};
 use crate::EngineError;

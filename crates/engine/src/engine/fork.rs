@@ -1,4 +1,4 @@
-//! What becomes of engines when the process forks.
+//! The fate of engines when the process forks.
 //!
 //! The forking thread takes every engine's role before, so that the child gets consistent
 //! variables, and gives it back in the parent. In the child every engine starts over: without

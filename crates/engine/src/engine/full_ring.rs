@@ -1,9 +1,9 @@
-//! What a pusher does while the ring of pushes is full.
+//! The pusher's part while the ring of pushes is full.
 //!
-//! Either the workers run long ops, or the registrar has lost its processor: then the pusher registers some pushes itself,
-//! so that a push never waits for an op. Or the workers get through short ops, and come to the ring for more when few are
-//! left: then it waits. What a pusher registered they would settle with cache lines that it has just written, at a quarter of
-//! their speed, and the ring would be full again before they came to register by themselves: so once it has begun it goes on.
+//! Either the workers run long ops, or the registrar has lost its processor: then the pusher registers some pushes itself, so
+//! that a push never waits for an op. Or the workers get through short ops, and come to the ring for more when few are left:
+//! then it waits. The workers would settle the pusher's ops with cache lines that it has just written, at a quarter of their
+//! speed, and the ring would be full again before they came to register by themselves: so once it has begun it goes on.
 
 use super::Core;
 use crate::op::Op;

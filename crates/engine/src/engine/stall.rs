@@ -1,4 +1,4 @@
-//! Engines that stand still: noticed by those who wait, and what they are told.
+//! Engines that stand still: noticed by their waiters, and reported to them.
 
 use super::{Core, Engine};
 use crate::op::{Op, OpPtr};

@@ -1,4 +1,4 @@
-//! Threads that run what is ready themselves: whatever is pushed, one of them runs it.
+//! Threads that run ready ops themselves: one of them runs every push.
 
 use super::{push, push_payload};
 use crate::op::OpContext;

@@ -1,7 +1,7 @@
 //! Every interleaving, up to a bound on preemptions, of the shipped protocols.
 //!
-//! `.ci/run loom` runs them. A protocol's tables are in its own module; here is what would fail if
-//! they were wrong. The models of sleep are in `pool::worker`, whose inside they need.
+//! `.ci/run loom` runs them. A protocol's tables are in its own module; here are the models that
+//! fail if they are wrong. The models of sleep are in `pool::worker`, whose inside they need.
 
 mod inline;
 mod registrar;

@@ -1,4 +1,5 @@
-//! Replays: no port is left twice or never, no event and no token is lost, and each step runs once, after what it needs.
+//! Replays: no port is left twice or never, no event and no token is lost, and each step runs once, after its
+//! predecessors.
 
 use super::{One, Variable, push, work};
 use crate::op::{Device, Op, OpFlags, OpKind, OpPtr};

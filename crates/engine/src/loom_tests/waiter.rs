@@ -1,4 +1,4 @@
-//! A waiter is woken, sees its answer, and is not misled by what an earlier wait left.
+//! A waiter is woken, sees its answer, and is not misled by the remains of an earlier wait.
 
 use crate::failure::{Cause, Failure};
 use crate::sync::Parker;

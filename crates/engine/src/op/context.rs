@@ -1,4 +1,4 @@
-//! What a running payload is told, and how it may finish later.
+//! The context of a running payload, and the ways to finish later.
 
 use super::deferred::{Deferred, Listing};
 use super::{Last, Op, OpPtr};

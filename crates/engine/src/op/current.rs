@@ -1,4 +1,4 @@
-//! The running op, as those know it who do something on its behalf.
+//! The running op, as seen by code that acts on its behalf.
 
 use super::OpFlags;
 use super::context::running;

@@ -1,4 +1,4 @@
-//! What keeps a worker of those who issue for long, and has no part in their order.
+//! The rule that keeps a worker of the issuing kind from long work outside of its order.
 
 use super::Pool;
 use crate::sched::Order;

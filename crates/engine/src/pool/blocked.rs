@@ -1,4 +1,4 @@
-//! Workers that are blocked in a wait, and who works in their place.
+//! Workers that are blocked in a wait, and the spares in their place.
 
 use super::state::Pool;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Whether a thread that spins keeps the one it spins for from running.
 //!
-//! The system may leave two threads that wait for each other on one processor. There each of them spins for what the other can
-//! only do afterwards, sleeps, and is woken: 35 us for an op that takes 0.6 us between two processors. If both yield soon, it
-//! takes 4 us.
+//! The system may leave two threads that wait for each other on one processor. There each of them spins for an event that
+//! needs the other's processor, sleeps, and is woken: 35 us for an op that takes 0.6 us between two processors. If both yield
+//! soon, it takes 4 us.
 //!
 //! But a yield is a system call, and beside a stranger's busy thread it costs a whole slice of time. So a thread yields soon
 //! only if that has just paid, or if spinning has not and no yield of late has cost a slice.

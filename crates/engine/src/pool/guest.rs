@@ -1,8 +1,8 @@
 //! Threads that wait, in the places of workers that sleep.
 //!
-//! To hand an op to a worker of its own, and its result back to who waits for it, takes two threads that wake each other:
-//! longer than many collectives last. So a lane whose queues are [lent](crate::InOrder::lent) takes a waiting thread as a
-//! *guest*. What it takes is the lane's one unit (`sleep.md`): who has it is the lane's worker, and nobody else is.
+//! Handing an op to a worker of its own, and its result back to the waiter, takes two threads that wake each other: longer
+//! than many collectives last. So a lane whose queues are [lent](crate::InOrder::lent) takes a waiting thread as a *guest*.
+//! It takes the lane's one unit (`sleep.md`): the holder is the lane's only worker.
 //!
 //! | step of a guest | does |
 //! |---|---|
@@ -14,14 +14,14 @@
 //! G4 is S2 and S3 of a worker that goes to sleep, so nothing is missed. A publisher that finds the unit taken has
 //! published before G4's look, or sees the unit dormant again.
 //!
-//! A guest is *called away* when what it waits for is there, its time is up, or it has to look whether it was interrupted.
-//! Ops that take long ask, defer their end, and leave the rest to an op that they push: the worker is woken for it.
+//! A guest is *called away* when its event is there, its time is up, or it has to look whether it was interrupted. Ops that
+//! take long ask, defer their end, and leave the rest to an op that they push: the worker is woken for it.
 //!
 //! So that there is something left to be lent, pushes do not wake the worker while it *naps*: for some time after its last
-//! op it sleeps for moments only, the longer the longer it has been idle, and looks by itself. Whoever makes an op ready by
-//! settling another one wakes it all the same.
+//! op it sleeps for moments only, the longer the longer it has been idle, and looks by itself. A thread that makes an op
+//! ready by settling another one wakes it all the same.
 //!
-//! Under a trace nobody is a guest: it shows the lane by itself.
+//! Under a trace there are no guests: it shows the lane by itself.
 
 use super::delivery::Delivery;
 use super::lane::Lane;

@@ -1,4 +1,4 @@
-//! Who runs what is ready: lanes of workers, and the policies that shape them.
+//! The threads that run ready ops: lanes of workers, and the policies that shape them.
 //!
 //! The pool knows jobs (ready ops) and where to get them; it knows no variables. A *lane* is a set
 //! of workers with a queue of native and one of hosted ops. A policy says which lane an op goes to

@@ -1,4 +1,4 @@
-//! What the pool does for a trace: times, threads, ops that run.
+//! The pool's part of a trace: times, threads, running ops.
 
 use super::lane::Lane;
 use super::seat::WorkerSeat;

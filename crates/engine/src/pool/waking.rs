@@ -1,4 +1,4 @@
-//! Who is woken, or started, for what was pushed or became ready.
+//! The worker to wake, or to start, for a pushed or ready op.
 
 use super::guest::Guest;
 use super::lane::Lane;

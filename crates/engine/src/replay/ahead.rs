@@ -1,7 +1,7 @@
 //! Memory that is asked for before it is looked at.
 //!
-//! The nodes of a large graph lie in the cache no more when their turn comes, and who counts them down would wait for one
-//! after the other. Of a batch they are asked for together.
+//! The nodes of a large graph have left the cache when their turn comes, and a countdown would wait for one after the
+//! other. Of a batch they are asked for together.
 
 /// Asks for the cache line on which this lies. A hint: where there is none, nothing is done.
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! What one push of a replay is bound to: what its steps are told, and which variables are behind its ports.
+//! The binding of one push of a replay: the arguments of its steps, and the variables behind its ports.
 
 use super::Call;
 use crate::op::Op;

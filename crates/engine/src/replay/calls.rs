@@ -1,4 +1,4 @@
-//! Calls linked to each other, and those that nobody has.
+//! Calls linked to each other, and free ones.
 
 use super::Call;
 use crate::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Failures on their way from who met them to who notes them.
+//! Failures on their way from the thread that met them to the one that notes them.
 
 use super::Call;
 use crate::failure::Failure;

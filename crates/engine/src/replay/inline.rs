@@ -1,4 +1,4 @@
-//! A replay that is run where it is called, for a caller who knows that all it touches is granted.
+//! A replay on the caller's thread, for a caller that knows that all accesses are granted.
 
 use super::plan::{Plan, PortPlan};
 use super::{Outcome, PortId, StepContext};

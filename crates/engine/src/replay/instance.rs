@@ -1,4 +1,4 @@
-//! What changes while a call runs: its role, its events, its token.
+//! The changing state of a running call: its role, its events, its token.
 //!
 //! | `role` | who | does |
 //! |---|---|---|

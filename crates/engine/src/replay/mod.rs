@@ -1,7 +1,7 @@
 //! Replays: ops whose dependencies are resolved once, entered by one push each time.
 //!
-//! A [`Plan`] is made once: steps, who follows whom, and *ports*, by which steps reach variables outside. A push of it is a
-//! [`Call`]: one ticket, one op cell, one set of bindings. What changes while a call runs (countdowns, what is ready) lies
+//! A [`Plan`] is made once: steps, their edges, and *ports*, by which steps reach variables outside. A push of it is a
+//! [`Call`]: one ticket, one op cell, one set of bindings. The changing state of a running call (countdowns, ready steps) lies
 //! in an [`Instance`], of which a plan has a few; so a push allocates nothing once the plan has run.
 //!
 //! # Nodes
@@ -14,9 +14,9 @@
 //! | start | the push | an instance was given | steps that wait for nothing else |
 //!
 //! A step may have *members*: inner ops whose work it does. A member waits and ends with its step, and counts for failures
-//! alone: what it needs may leave it out, and who needs it is skipped when it fails.
+//! alone: its predecessors may leave it out, and its dependents are skipped when it fails.
 //!
-//! A count that reaches 0 is set back in the same step: nobody counts it down again before the next call.
+//! A count that reaches 0 is set back in the same step: the next countdown is that of the next call.
 //!
 //! # Who writes what
 //!
@@ -27,15 +27,15 @@
 //! | whoever has finished a step, or granted a port | one *event* | one compare-exchange |
 //! | the role's holder | ports to be left, into the call | one compare-exchange, then the engine's inbox |
 //!
-//! Nobody waits for an instance's role: who does not get it has left an event, and the holder looks for events after it has
-//! given the role back (the handshake of `sched`, in small). No step runs under it.
+//! No thread waits for an instance's role: a thread that does not get it has left an event, and the holder looks for events
+//! after it has given the role back (the handshake of `sched`, in small). No step runs under it.
 //!
 //! # Who runs what
 //!
-//! *Plain* steps have no cell. They are run by whoever pulls the instance's *token*, an op cell that stands for "there may
-//! be something here": it is in one queue at most, and a stale one does no harm, as whoever pulls it looks under the role
-//! what there is. Steps that are hosted, issue on a device, wait or finish later have a cell each, which goes through the
-//! queues of the lanes as any op's does.
+//! *Plain* steps have no cell. The thread that pulls the instance's *token* runs them. A token is an op cell that stands for
+//! "there may be something here": it is in one queue at most, and a stale one does no harm, as its puller looks under the role.
+//! Steps that are hosted, issue on a device, wait or finish later have a cell each, which goes through the queues of the lanes
+//! as any op's does.
 //!
 //! | flag | set by | cleared by |
 //! |---|---|---|
@@ -43,12 +43,11 @@
 //!
 //! # Which memory may die when
 //!
-//! A call and its bindings live until all its nodes are done: then the bindings are dropped, the end is left in the call,
-//! and the registrar hands the call back to its plan. A step that runs is not done, and neither is one that lies in a
-//! batch. An instance lives as long as its plan; a token that is out holds the plan, and so does everybody who takes the
-//! role.
+//! A call and its bindings live until all its nodes are done: then the bindings are dropped, the end is left in the call, and
+//! the registrar hands the call back to its plan. A step that runs is not done, and neither is one that lies in a batch. An
+//! instance lives as long as its plan; a token that is out holds the plan, and so does every taker of the role.
 //!
-//! A variable may be gone as soon as its port is left: the access is marked, and nobody looks at its variable any more.
+//! A variable may be gone as soon as its port is left: the access is marked, and its variable is not looked at any more.
 //!
 //! # Order
 //!

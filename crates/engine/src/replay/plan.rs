@@ -1,4 +1,4 @@
-//! What all pushes of a replay share.
+//! The shared part of all pushes of a replay.
 
 use super::ahead::fetch;
 use super::calls::Spare;

@@ -1,4 +1,4 @@
-//! Who follows whom, as numbers in a row.
+//! The successors of each step, as numbers in a row.
 
 use super::NONE;
 use super::ahead::fetch;

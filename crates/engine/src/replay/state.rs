@@ -1,4 +1,4 @@
-//! What the holder of an instance's role counts.
+//! The counts of the holder of an instance's role.
 
 use super::ahead::fetch;
 use super::ready::Ready;

@@ -1,4 +1,4 @@
-//! What an inner op does: run by reference, many times, each time with other bindings.
+//! The payload of an inner op: run by reference, many times, each time with other bindings.
 
 use crate::failure::Cause;
 use crate::op::{InOrder, OpContext};

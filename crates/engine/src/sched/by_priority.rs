@@ -1,10 +1,10 @@
 //! Ready ops in order of priority.
 //!
-//! While ops with a priority are pending, every ready op of a lane goes through one of these:
-//! first by priority, then first come first served. An op that was passed over [`PATIENCE`] times
-//! goes next, whatever its priority, so that low ones do not starve. Of many priorities some are looked at in
-//! turn, so that a pop takes the same time however many there are. In the lanes of what issues,
-//! those of one priority go in the order of their pushes.
+//! While ops with a priority are pending, every ready op of a lane goes through one of these: first by
+//! priority, then first come first served. An op that was passed over [`PATIENCE`] times goes next regardless
+//! of its priority, so that low ones do not starve. Of many priorities some are looked at in turn, so that a
+//! pop takes the same time however many there are. In the issuing lanes, those of one priority go in the
+//! order of their pushes.
 //!
 //! The lists are linked through the ops; only the registrar touches them.
 

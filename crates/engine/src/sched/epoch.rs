@@ -1,10 +1,10 @@
 //! Epochs: which ops a `wait_for_all` covers.
 //!
-//! Ops are counted in the epoch that is open when they are registered. A wait for all closes it.
-//! The wait ends when its epoch and all before it are empty, whatever is pushed later.
+//! Ops are counted in the epoch that is open when they are registered. A wait for all closes it. The wait ends when its
+//! epoch and all before it are empty, regardless of later pushes.
 //!
-//! An epoch that is empty goes at once, wherever it stands: who waits for it waits for the one before. So there are never
-//! more of them than ops that have not ended, and the open one, however often somebody waits.
+//! An epoch that is empty goes at once, wherever it stands: its waiter waits for the one before. So there are never more
+//! of them than ops that have not ended, and the open one, for any number of waits.
 
 use crate::waiter::Waiter;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Finished ops whose finisher did not get the registrar's role: a stack, taken whole.
+//! Finished ops that met a taken role: a stack, taken whole.
 
 use crate::op::{Op, OpPtr};
 use crate::sync::{AtomicPtr, CachePadded, Ordering, full_fence_after_rmw};

@@ -10,14 +10,13 @@
 //! | finisher | its op into the [`inbox`], if it does not get the role | one compare-exchange |
 //! | registrar | variables' queues, countdowns, the slab, ordered lanes | plain loads and stores |
 //!
-//! The registrar's role is one flag ([`turn`]). Nobody ever waits for it on the way of a
-//! push, a grant or a completion: who wants it and does not get it leaves the work where the
-//! holder, or the next one, finds it, and goes on. No user code and no allocation of unbounded
-//! size runs under it: payloads and failures that die are dropped, and threads are woken, by the
+//! The registrar's role is one flag ([`turn`]). No push, no grant and no completion waits for it: a thread that does not
+//! get it leaves the work where the holder, or the next one, finds it, and goes on. No user code and no allocation of
+//! unbounded size runs under it: payloads and failures that die are dropped, and threads are woken, by the
 //! [`Outbox`](outbox::Outbox) after the role was given back.
 //!
-//! A ticket is the op's number and its place in the global order, so a push over many variables
-//! is one step, whichever threads push whatever variables in whatever order.
+//! A ticket is the op's number and its place in the global order, so a push over many variables is one step, for all
+//! threads and all orders of variables.
 //!
 //! # Why nothing is lost
 //!
@@ -42,9 +41,9 @@
 //! All four are `SeqCst`, so one total order S holds them and agrees with the order of each place. If `b` reads 0, it is
 //! before `c` in S; then `a < b < c < d`, and `d`, which is after `a`, does not read the 1 that `a` overwrote. If it reads
 //! the 1 of a later holder, that one's `a` is after `d`, hence after `c`, and its `b` sees the op. The same goes for the
-//! compare-exchange behind `d`, which reads what `d` read or something later. A relaxed `d` would not do: on aarch64 a
-//! plain load may be done before the store of the exclusive pair in `c`. loom cannot tell, as it has no `SeqCst`
-//! accesses; it checks the protocol with a fence behind `a` and `c` ([`full_fence_after_rmw`]), which is no weaker.
+//! compare-exchange behind `d`, which reads the same value as `d` or a later one. A relaxed `d` would not do: on aarch64 a
+//! plain load may be done before the store of the exclusive pair in `c`. loom cannot tell, as it has no `SeqCst` accesses;
+//! it checks the protocol with a fence behind `a` and `c` ([`full_fence_after_rmw`]), which is no weaker.
 //!
 //! [`full_fence_after_rmw`]: crate::sync::full_fence_after_rmw
 //!

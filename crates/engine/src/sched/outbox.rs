@@ -1,4 +1,4 @@
-//! What the registrar leaves to be done after it has given the role back.
+//! The registrar's tasks for the time after it has given the role back.
 
 use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};

@@ -1,4 +1,4 @@
-//! What a turn is asked to bring back.
+//! The request to a turn: how many ops, of which lanes.
 
 use crate::op::OpPtr;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //!
 //! A queue is one lane's native ops or one lane's hosted ops. While ops with a priority are
 //! pending, ready ops go into the queue's ordered list, otherwise into its plain one: first come
-//! first served, or, in the lanes of what issues, those that were pushed first.
+//! first served, or, in the issuing lanes, in the order of their pushes.
 
 use super::by_priority::Ordered;
 use super::order::{Drawn, Order};

@@ -1,5 +1,5 @@
-//! The registrar: what one thread at a time works on, and what the others leave for it. How the role is taken and given
-//! back is in `turn`.
+//! The registrar: the work of one thread at a time, and the notes that the others leave for it. How the role is taken
+//! and given back is in `turn`.
 
 use super::inbox::Inbox;
 use super::order::Order;

@@ -1,4 +1,4 @@
-//! What the registrar does for replays: grants and settles their accesses one by one, and gives them instances.
+//! The registrar's part of replays: it grants and settles their accesses one by one, and gives them instances.
 
 use super::pull::PullNothing;
 use super::queues::Fifo;

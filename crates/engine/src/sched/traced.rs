@@ -1,4 +1,4 @@
-//! What the tracker tells a trace.
+//! The tracker's notes for a trace.
 
 use super::tracker::Tracker;
 use crate::failure::{Cause, Failure};

@@ -1,4 +1,4 @@
-//! What only the registrar sees: countdowns, failures, epochs, the slab.
+//! The registrar's own state: countdowns, failures, epochs, the slab.
 
 use super::epoch::Epochs;
 use super::outbox::Outbox;

@@ -6,7 +6,7 @@
 //! | held | the holder | settles, registers a bounded batch, hands ready ops out, gives it back |
 //!
 //! After giving it back the holder looks into the inbox once more (see `sched`). The guard does: a [`Turn`] that is
-//! dropped settles what came meanwhile, so nobody who takes the role can forget it.
+//! dropped settles the ops that came meanwhile, so no taker of the role can forget it.
 
 use super::outbox::Outbox;
 use super::pull::{Pull, PullNothing};

@@ -1,7 +1,7 @@
-//! Failures that nobody was told of yet.
+//! Unreported failures.
 //!
-//! Who pushes ops and never asks for them must not fill the memory with their failures, each of which may hold a
-//! traceback and all that it refers to. The first ones are kept; of the others, how many there were.
+//! A program that pushes ops and never asks for them must not fill the memory with their failures, each of which
+//! may hold a traceback and all its references. The first ones are kept; of the others, how many there were.
 
 use crate::failure::{Cause, Failure};
 use std::sync::Arc;

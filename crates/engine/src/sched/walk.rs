@@ -1,8 +1,8 @@
-//! Walks along the queues: who is blocked by whom.
+//! Walks along the queues: the chain of blocked ops.
 //!
-//! Both walks use that an op knows its accesses and a variable its queue; granted readers are
-//! counted and not listed, so "who holds this variable" has no full answer, but "who waits for
-//! this op" has: everybody behind its accesses.
+//! Both walks use that an op knows its accesses and a variable its queue. Granted readers are
+//! counted and not listed, so the holders of a variable have no full list; the waiters for an op
+//! have one: everything behind its accesses.
 
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};

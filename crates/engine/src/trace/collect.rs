@@ -1,4 +1,4 @@
-//! From what was noted, thread by thread, to a recording.
+//! From the notes, thread by thread, to a recording.
 
 use super::clock::{Moment, Scale};
 use super::record::{self, Became, Pushed, Run, Variable};

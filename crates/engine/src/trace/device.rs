@@ -1,6 +1,7 @@
-//! What devices tell of ops, joined to a recording: to the engine, an op on a device ends when its work is on its way.
+//! The notes of devices on ops, joined to a recording: to the engine, an op on a device ends when its work is on its
+//! way.
 //!
-//! Whoever drives a device keeps a log of its own beside the engine's, by [`CurrentOp`](crate::CurrentOp), on the
+//! The driver of a device keeps a log of its own beside the engine's, by [`CurrentOp`](crate::CurrentOp), on the
 //! system's clock.
 
 use super::Recording;

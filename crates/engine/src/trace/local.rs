@@ -1,4 +1,4 @@
-//! What a thread knows of the trace that it last took part in.
+//! A thread's part of the trace that it last took part in.
 
 use super::Log;
 use super::names::QuickMap;

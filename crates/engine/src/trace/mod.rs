@@ -1,4 +1,4 @@
-//! What an engine has done: recorded while it is traced, read after.
+//! The history of an engine: recorded while it is traced, read after.
 //!
 //! # Who writes what
 //!
@@ -9,17 +9,15 @@
 //! | ready, settled | the registrar | a log of its own, reached by the role alone | under the role |
 //! | ops run at their push, waits, failures | any thread | the `Recorder`, under a lock: none of it is short | any time |
 //!
-//! A pusher finds its log by a raw pointer, and a trace that stops frees the logs. That is sound because a pusher looks
-//! whether it is traced *after* it has taken its ticket, and whoever stops the trace says so *before* looking at the
-//! tickets: what was pushed before is published, and its pusher done, when the registrar has caught up (the handshake
-//! of `close`).
+//! A pusher finds its log by a raw pointer, and a trace that stops frees the logs. That is sound because a pusher looks whether it is traced *after*
+//! it has taken its ticket, and the end of a trace is set *before* a look at the tickets: earlier pushes are published, and their pushers done, when
+//! the registrar has caught up (the handshake of `close`).
 //!
 //! # What it costs
 //!
-//! Nothing while there is no trace: each stage asks one question that it asked anyway. Whether a push is traced comes
-//! with whether the engine is closed; whether a run is timed, with whether runs are cancelled; what the registrar does,
-//! with a flag of the op beside its priority. Times are raw counts of the processor; names are looked at when an op is
-//! pushed, and kept once.
+//! Nothing while there is no trace: each stage asks one question that it asked anyway. Whether a push is traced comes with whether the engine is
+//! closed; whether a run is timed, with whether runs are cancelled; the registrar's notes, with a flag of the op beside its priority. Times are raw
+//! counts of the processor; names are looked at when an op is pushed, and kept once.
 
 mod clock;
 mod collect;

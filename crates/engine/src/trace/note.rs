@@ -1,4 +1,4 @@
-//! What a push says of itself for a trace.
+//! The note of a push for a trace.
 
 use super::local::{Known, Local};
 use super::recorder::Recorder;

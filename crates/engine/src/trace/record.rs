@@ -1,4 +1,4 @@
-//! Records as words, as short as may be: what is written for each op goes to memory that nobody has touched before.
+//! Records as words, as short as may be: each goes to untouched memory.
 //!
 //! | record | first word, from the top | further words |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | settled | 2 bits tag, 2 what there is, 3 outcome, 1 whether late, 16 thread, 32 number | begin, since the last moment, and duration; what came after if it is late; or the time alone |
 //! | moment | 2 bits tag | time |
 //!
-//! Numbers of ops are the low halves of tickets. What does not fit its bits has a word of its own.
+//! Numbers of ops are the low halves of tickets. A number too large for its bits has a word of its own.
 
 use super::log::Log;
 use super::recorder::Push;

@@ -1,4 +1,4 @@
-//! Takes down what happens while an engine is traced.
+//! The recorder of a traced engine.
 
 use super::clock::{Moment, epoch};
 use super::local::{Known, Local};

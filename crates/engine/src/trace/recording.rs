@@ -1,4 +1,4 @@
-//! What a trace answers: the ops in the order of their pushes, and what the numbers in them stand for.
+//! The answer of a trace: the ops in the order of their pushes, and the meaning of their numbers.
 
 use super::{Kind, RecordedRun, RecordedStream};
 use std::time::Instant;

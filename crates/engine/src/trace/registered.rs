@@ -1,4 +1,4 @@
-//! What the registrar notes: a part of the tracker.
+//! The registrar's notes: a part of the tracker.
 
 use super::record::{write_ready, write_settled};
 use super::recording::Outcome;

@@ -1,4 +1,4 @@
-//! From when to when something ran, and on which thread.
+//! The start, the end and the thread of a run.
 
 use super::ticks;
 

@@ -1,4 +1,4 @@
-//! What is written as words is read back as it was.
+//! Words are read back as they were written.
 
 use super::log::{Log, Reserve};
 use super::record::{Became, Run, read_pushes, read_registered, write_push, write_ready, write_settled};

@@ -1,4 +1,4 @@
-//! A variable: who may touch it now, who comes next, and what became of its last version.
+//! A variable: its current holders, its queue, and the outcome of its last version.
 //!
 //! This module knows accesses and grants. It knows neither threads nor payloads: an access
 //! belongs to an *owner*, a pointer that is handed back when the access is granted.

@@ -1,4 +1,4 @@
-//! A graph in numbers: nodes in an order in which inputs come first, edges as ranges of one array.
+//! A graph in numbers: nodes in topological order, edges as ranges of one array.
 
 use crate::error::{GraphError, Result};
 use crate::node::{NodeEntry, NodeRef, post_order};

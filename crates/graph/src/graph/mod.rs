@@ -1,4 +1,4 @@
-//! Graphs: what is to be computed, with attributes that passes leave, and the same in numbers.
+//! Graphs: computations, with attributes that passes leave, and the same in numbers.
 
 mod attributed;
 mod indexed;

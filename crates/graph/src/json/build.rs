@@ -1,4 +1,4 @@
-//! Nodes from what a file says of them.
+//! Nodes from the rows of a file.
 
 use super::file::{Nodes, Pair, Row};
 use super::links::Link;

@@ -1,5 +1,4 @@
-//! What a file says, as tables: a row for each node, and what nodes have several of in lists that all share. Nothing here
-//! is true yet.
+//! The contents of a file as tables: a row for each node, and shared lists for repeated fields. Nothing here is true yet.
 
 use super::links::{Counts, Entries, Links, Numbers, Span};
 use super::part::{Field, Part, Reading, Text};

@@ -1,4 +1,4 @@
-//! A graph from JSON. The file may say anything: what it says is checked before it is used.
+//! A graph from JSON. The file is untrusted: each of its values is checked before it is used.
 
 use super::build::Builder;
 use super::file::{self, File, Nodes, Origin};

@@ -1,4 +1,4 @@
-//! What files of `MXNet` before 2.0 say otherwise.
+//! The differences of `MXNet`'s files before 2.0.
 
 use crate::error::Result;
 use crate::node::{HIDDEN, Node, NodeEntry};

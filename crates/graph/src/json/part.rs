@@ -1,5 +1,5 @@
-//! Values of a file, each by the kind that belongs where it lies. One of another kind is no error of the reader: whoever
-//! knows the names says what is wrong.
+//! Values of a file, each by the kind that belongs where it lies. One of another kind is no error of the reader: the
+//! caller, which knows the names, reports it.
 
 use super::tree::{Json, Reader};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};

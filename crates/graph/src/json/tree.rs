@@ -1,4 +1,4 @@
-//! Values of a file that may be anything, as trees whose texts are those of the file wherever nothing in them is escaped.
+//! Free values of a file, as trees whose texts are those of the file wherever nothing in them is escaped.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Keys of what people note on nodes: underscores around them tell notes from the attributes of a call.
+//! Keys of the notes on nodes: underscores around them tell notes from the attributes of a call.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Nodes in an order in which inputs come first.
+//! Nodes in post-order: inputs first.
 
 use super::{NodeEntry, NodeRef};
 use std::collections::HashSet;

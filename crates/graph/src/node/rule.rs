@@ -1,4 +1,5 @@
-//! What an op may say of nodes. It says so as attributes of any type, so the registry knows nothing of them.
+//! The statements of an op about nodes. It says so as attributes of any type, so the registry knows nothing
+//! of them.
 
 use super::{NodeEntry, NodeRef};
 use crate::error::RuleError;

@@ -1,4 +1,4 @@
-//! An order in which what comes before comes first.
+//! A topological order.
 
 /// Orders items, given for each those that come before it: as they are where that will do.
 ///

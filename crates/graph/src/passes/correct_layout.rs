@@ -1,4 +1,5 @@
-//! `CorrectLayout`: each op gets its inputs as it takes them; what was only for that goes where two meet.
+//! `CorrectLayout`: each op gets its inputs in the layout that it takes; opposite transforms that meet
+//! are removed.
 
 use super::infer_shape::{SHAPE, Shapes, check_names};
 use crate::error::{GraphError, Result};

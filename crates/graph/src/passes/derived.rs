@@ -1,5 +1,5 @@
-//! Ops that passes make of others: `functional`, whose results include what another op mutates, and `fused`, which is a
-//! graph of its own. What they say of themselves follows from what they were made of.
+//! Ops that passes make of others: `functional`, which returns the mutated inputs of another op, too, and `fused`,
+//! which is a graph of its own. Their attributes follow from those of their parts.
 
 use super::functional;
 use super::fuse;

@@ -1,4 +1,4 @@
-//! What nobody needs goes: calls of pure ops on which outputs rest by an order alone.
+//! Unused calls of pure ops go: those on which outputs rest by an order alone.
 
 use crate::error::Result;
 use crate::graph::Graph;

@@ -1,4 +1,4 @@
-//! Calls go whose result is their first input, as shapes and dtypes tell.
+//! Calls whose result is their first input go, as shapes and dtypes tell.
 
 use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};

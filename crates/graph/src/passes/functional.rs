@@ -1,4 +1,4 @@
-//! What `functional` says of itself: what the op says that it was made of, and that mutated inputs are further results.
+//! The attributes of `functional`: those of its original op, with the mutated inputs as further results.
 
 use super::derived::FUNCTIONAL_OF;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! `Gradient`: from outputs back to what they rest on, by the rules of ops.
+//! `Gradient`: from outputs back to their inputs, by the rules of ops.
 
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;

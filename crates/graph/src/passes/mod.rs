@@ -1,4 +1,4 @@
-//! Passes: what makes a graph, or knowledge of it, of a graph. One file each, named as the pass.
+//! Passes: functions from a graph to a graph, or to knowledge of it. One file each, named as the pass.
 //!
 //! # Why there are two pipelines
 //!

@@ -1,4 +1,4 @@
-//! `OrderMutation`: what reads a value comes before the call that mutates it next, and after the one before.
+//! `OrderMutation`: readers of a value come before the next call that mutates it, and after the one before.
 
 use crate::error::Result;
 use crate::graph::{Graph, IndexedGraph};

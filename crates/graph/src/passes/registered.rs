@@ -1,4 +1,4 @@
-//! Passes by name, with what they need and what they give.
+//! Passes by name, with their requirements and their results.
 
 use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};

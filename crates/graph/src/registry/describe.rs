@@ -1,4 +1,4 @@
-//! What people read of an op.
+//! The description of an op for people.
 
 use super::Op;
 use std::fmt::Write;

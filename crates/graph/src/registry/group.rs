@@ -1,4 +1,4 @@
-//! Groups: what is said of a group is said of each member, later ones too.
+//! Groups: an attribute of a group is one of each member, later ones too.
 
 use super::{Op, RuleError};
 use crate::error::{GraphError, Result};

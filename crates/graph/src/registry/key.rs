@@ -1,4 +1,4 @@
-//! What keys of attributes are called here and in NNVM: the one list.
+//! The names of attributes' keys here and in NNVM: the one list.
 
 /// Keys, each with NNVM's name of it.
 pub const KEYS: &[(&str, &str)] = &[

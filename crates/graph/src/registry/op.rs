@@ -1,4 +1,4 @@
-//! One op and what it says of itself.
+//! One op and its attributes.
 
 use super::rule::Given;
 use super::{Argument, RuleError, canonical};

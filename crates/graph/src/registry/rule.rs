@@ -1,4 +1,4 @@
-//! What an op may say of itself, as types.
+//! The statements of an op about itself, as types.
 
 use super::Op;
 use crate::error::RuleError;

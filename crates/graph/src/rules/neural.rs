@@ -1,4 +1,4 @@
-//! Layers of networks: what data and attributes say of the parameters.
+//! Layers of networks: the shapes of parameters from data and attributes.
 
 use super::{learn, refuse};
 use crate::registry::{Call, RuleError};

@@ -1,4 +1,4 @@
-//! What a symbol is made of, by name.
+//! The parts of a symbol, by name.
 
 use super::Symbol;
 use crate::error::{GraphError, Result};

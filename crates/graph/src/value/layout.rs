@@ -1,4 +1,4 @@
-//! Layouts: in which order an array has its axes, and which of them fall into blocks.
+//! Layouts: the order of an array's axes, and their blocks.
 
 use super::Shape;
 

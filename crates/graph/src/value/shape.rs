@@ -1,4 +1,4 @@
-//! Shapes of which a part may be unknown.
+//! Shapes with unknown parts.
 
 use smallvec::SmallVec;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Convolutions, and who computes them: sums along rows where channels are few (`along`), oneDNN where it was opened (`library`),
-//! else products of columns (`columns`).
+//! Convolutions, and the choice of their kernel: sums along rows where channels are few (`along`), oneDNN where it was opened
+//! (`library`), else products of columns (`columns`).
 //!
 //! | product | of | gives |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 //! The exact search: depth first, over canonical placements alone.
 //!
-//! After M. D. Moffitt, "`MiniMalloc`: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning",
-//! ASPLOS 2023. What keeps the tree small:
+//! After M. D. Moffitt, "`MiniMalloc`: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. The bounds that
+//! keep the tree small:
 //!
 //! | rule | why nothing is lost |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What is placed, what follows from it for the rest, and how to take it back.
+//! The placed intervals, their consequences for the rest, and the way to take them back.
 
 use crate::problem::Problem;
 

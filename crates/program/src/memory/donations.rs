@@ -1,7 +1,7 @@
 //! Arguments whose memory a call may have, and the results that come to lie there.
 //!
-//! A result takes the place of an argument of as many bytes if nobody looks at the argument behind the result's first maker;
-//! that one may look at it itself where it computes each element from that of the same place.
+//! A result takes the place of an argument of as many bytes if the argument has no reader behind the result's first maker;
+//! that one may read it itself where it computes each element from that of the same place.
 
 use super::in_place::is_in_place;
 use crate::recorded::{Instruction, Recorded, Source};

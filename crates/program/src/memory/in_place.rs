@@ -1,4 +1,4 @@
-//! What an instruction may write where it reads.
+//! The inputs over which an instruction may write.
 
 use crate::recorded::{EntryAccess, Instruction};
 use weft_array::Step;

@@ -1,7 +1,7 @@
 //! Which temporaries lie in one place, one after the other.
 //!
-//! What an element-wise instruction makes lies where a temporary lies that it is the last to look at: so there are not two
-//! places while it runs. Who else has looked at the temporary comes before it.
+//! An element-wise instruction writes over a temporary at its last read: so there are not two places while it runs. The
+//! other readers of the temporary come before it.
 
 use super::in_place::is_in_place;
 use super::offsets::Life;

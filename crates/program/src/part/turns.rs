@@ -1,4 +1,4 @@
-//! A loop: a part that runs again and again, and hands on to the next turn what it made.
+//! A loop: a part that runs again and again, and hands its results on to the next turn.
 
 use super::bind::Spot;
 use super::body::{Body, Frame, copy, row};

@@ -1,10 +1,10 @@
 //! Runs equal loops on equal inputs once.
 //!
-//! A loop that makes a temporary of its own is dropped if an earlier one has made the same, from the same bytes, which
-//! nobody has changed since, and if nobody changes either of the two. Who reads the later one reads the earlier one.
+//! A loop that makes a temporary of its own is dropped if an earlier one has made the same from the same bytes, if these have
+//! not changed since, and if neither of the two changes later. Readers of the later one read the earlier one.
 //!
-//! What is kept for that must not be what there is no room for: if more would be live at some time than is at any time without,
-//! the loop runs again. So what was made again to keep less stays so.
+//! This must not take more memory than there is: if the live bytes at some time would exceed the peak without it, the loop runs
+//! again. So values that were made again to save memory stay so.
 
 use crate::recorded::{Instruction, Recorded, Source, overlap};
 use std::collections::HashMap;

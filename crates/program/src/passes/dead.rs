@@ -1,4 +1,4 @@
-//! Drops native instructions whose results nobody sees.
+//! Drops native instructions with unused results.
 
 use crate::recorded::{Instruction, Recorded, overlap};
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Lets a kernel call the loop over its results, where the values before are nobody's: they are in the cache.
+//! Lets a kernel call the loop over its results, where the values before have no other reader: they are in
+//! the cache.
 
 use crate::recorded::{EntryAccess, Instruction, Recorded, depend};
 use std::sync::Arc;

@@ -1,13 +1,13 @@
-//! Lets neighbours among strided loops run block by block: what one writes the next finds in the cache, and what nobody
-//! else reads is never longer than a block.
+//! Lets neighbours among strided loops run block by block: each finds its inputs in the cache, and values without another
+//! reader are never longer than a block.
 //!
-//! A loop joins an earlier *unit* that has something in common with it if all that it waits for is in that unit or
-//! before it: then it moves up to it, unless it is far and what it makes would take memory for all that long. Within a
-//! unit each loop touches, in a block, only bytes that the others touch in the same block, or do not touch at all.
+//! A loop joins an earlier *unit* with common operands if its predecessors are in that unit or before it: then it moves up to
+//! it, unless it is far and its results would take memory for all that long. Within a unit each loop touches, in a block,
+//! only bytes that the others touch in the same block, or do not touch at all.
 //!
-//! Element-wise steps of a device form units by the same rules, whatever their size: each launch costs more than it computes.
-//! One kernel runs a unit, or a part of one, if all that it writes owes the same to what was there before: so it fails as
-//! its steps would.
+//! Element-wise steps of a device form units by the same rules, regardless of their size: each launch costs more than it
+//! computes. One kernel runs a unit, or a part of one, if all of its outputs depend on the same earlier values: so it fails
+//! as its steps would.
 
 use crate::recorded::{EntryAccess, Instruction, Recorded, depend, overlap};
 use smallvec::SmallVec;

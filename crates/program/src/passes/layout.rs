@@ -7,14 +7,13 @@
 //! | is what an element-wise loop takes or gives | all arrays of the loop do: it does the same to each element, wherever that lies |
 //! | is anything else's | never |
 //!
-//! Temporaries that loops join are one *group*, which lies in lanes or in rows as a whole. A group lies in lanes if a kernel
-//! likes it so (`Blocked::likes`; pooling and normalisation like what their neighbours do), no two like it differently, and no
-//! user refuses. So chains end at arguments,
-//! results, and whatever computes by rows: there the convolutions lay out what they take and give, a part at a time, as they do
-//! without this pass. Nothing is added that costs: each temporary in lanes saves one such transformation at least. A layout that would
-//! fill channels up is liked by nobody, so no temporary becomes longer, and plans are those of rows.
+//! Temporaries that loops join are one *group*, which lies in lanes or in rows as a whole. A group lies in lanes if a kernel likes it
+//! so (`Blocked::likes`; pooling and normalisation follow their neighbours), no two like it differently, and no user refuses. So
+//! chains end at arguments, results, and functions by rows: there the convolutions lay out their operands and results, a part at a
+//! time, as they do without this pass. Nothing is added that costs: each temporary in lanes saves one such transformation at least. No
+//! kernel likes a layout that would fill channels up, so no temporary becomes longer, and plans are those of rows.
 //!
-//! Weights keep their layout: who multiplies by them lays them out once for all blocks.
+//! Weights keep their layout: the kernel that multiplies by them lays them out once for all blocks.
 
 use crate::recorded::{EntryAccess, Instruction, Recorded};
 use std::sync::Arc;

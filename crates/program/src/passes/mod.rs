@@ -1,4 +1,4 @@
-//! What is done to the instructions of a recording before they are run again and again.
+//! The passes over the instructions of a recording, before they are run again and again.
 //!
 //! | pass | does |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a program tells of itself.
+//! The description of a program.
 
 use super::{Recorded, Source, depend};
 use weft_array::{Access, Layout};

@@ -1,4 +1,4 @@
-//! From what was recorded to entries and instructions.
+//! From a recording to entries and instructions.
 
 use super::{Argument, Entry, EntryAccess, Instruction, Recorded, Shown, Source, is_seen, whole};
 use crate::ProgramError;

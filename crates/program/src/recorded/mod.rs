@@ -1,8 +1,8 @@
-//! What a recording becomes before it is planned.
+//! A recording before its plan.
 //!
 //! An *entry* is the memory behind some arrays: an argument's, a state's, a constant's, or fresh at each replay. An
-//! *instruction* is a step with its *places*: layouts on entries. Views are no more than that; what depends on what
-//! follows from the bytes that places reach.
+//! *instruction* is a step with its *places*: layouts on entries. Views are no more than that; dependencies follow
+//! from the bytes that places reach.
 
 mod dependencies;
 mod describe;

@@ -1,8 +1,8 @@
-//! A recording in two parts, of which each becomes a program: a function, and what computes its gradient.
+//! A recording in two parts, each of which becomes a program: a function, and its gradient.
 //!
-//! The second part takes from the first what that leaves in memory: arguments, results, and what nobody else sees, which
-//! the first part then hands out as further results (*kept*). What the first part hands out is told by *numbers*: buffers are
-//! counted as calls come to them, so that two recordings of one function agree on them.
+//! The second part takes its inputs from the memory of the first: arguments, results, and intermediate values, which the
+//! first part then hands out as further results (*kept*). The further results are named by *numbers*: buffers are counted as
+//! calls come to them, so that two recordings of one function agree on them.
 
 use super::lower::address;
 use super::{Argument, Recorded, whole};

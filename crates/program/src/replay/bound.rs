@@ -1,4 +1,4 @@
-//! What the steps of a call are told, and how they run.
+//! The arguments of the steps of a call, and their execution.
 
 use super::layout_cache::Keeper;
 use super::program::shifted;

@@ -1,4 +1,4 @@
-//! What of fused loops fails together.
+//! The loops of a fused step that fail together.
 //!
 //! Loops that run as one step are not always one where something has failed before them: of `m *= 0.9; m += g; p -= 0.1 * m` a
 //! failure of `p` is none of `m`'s. Their *shares* are the loops that owe the same: that fail with the same of the arrays as

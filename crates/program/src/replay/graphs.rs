@@ -1,18 +1,18 @@
 //! Which steps of a device are issued together.
 //!
-//! A *part* is a set of instructions that do nothing but to issue on one device, and between which nothing else has to happen:
-//! no path leads from one of them through another instruction back to one of them. It is one step of the engine's, and they are its
-//! members: each with its own needs and ports, by which it is left out, and fails, as if it were alone. The step issues those that
-//! are not left out: all as one as long as nothing is wrong, and each by itself where an input has failed or the driver refuses.
+//! A *part* is a set of instructions that do nothing but to issue on one device, and between which nothing else has to happen: no
+//! path leads from one of them through another instruction back to one of them. It is one step of the engine's, and they are its
+//! members: each keeps its own dependencies and ports, so it is left out, or fails, on its own. The step issues those that are not
+//! left out: all as one as long as nothing is wrong, and each by itself where an input has failed or the driver refuses.
 //!
 //! | an instruction | is on level |
 //! |---|---|
 //! | that waits for none | 0 |
 //! | that waits for others | the highest of theirs; one more than that of each that it is in no part with |
 //!
-//! A part is what one device has on one level, in order, [`MOST`] at a time. A port of a member is left when the part was
-//! issued, and the part waits for the ports of all: what that loses is bounded by its size. What waits for the host, or for
-//! another device, is on a higher level than what does not.
+//! A part is the work of one device on one level, in order, [`MOST`] at a time. A port of a member is left when the part was
+//! issued, and the part waits for the ports of all: its size bounds the loss. Work that waits for the host, or for another device,
+//! is on a higher level than the rest.
 
 use crate::recorded::Instruction;
 use weft_array::Step;

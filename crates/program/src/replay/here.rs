@@ -1,6 +1,6 @@
 //! Calls of small programs, run by their caller: handing them over takes longer.
 //!
-//! If nothing is pending on what they touch, all instructions run one after the other, under one look at the arrays.
+//! If nothing is pending on their memory, all instructions run one after the other, under one look at the arrays.
 
 use super::check::Moved;
 use super::program::Buffers;

@@ -1,8 +1,8 @@
-//! Who touched which bytes last: of an entry, of the arena, of a variable.
+//! The last accesses to bytes: of an entry, of the arena, of a variable.
 //!
-//! Bytes are cut into *spans* that share a history: the steps that made what lies there, and those that have looked at it
-//! since. A step comes after the makers of what it reads or writes, and after the readers of what it writes; it *needs* the
-//! makers of what it sees, which is why their failure is its own.
+//! Bytes are cut into *spans* that share a history: their last writers, and the readers since. A step comes after the
+//! writers of its inputs and outputs, and after the readers of its outputs; it *needs* the writers of its inputs, so their
+//! failure is its own.
 
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

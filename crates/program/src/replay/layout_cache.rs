@@ -1,5 +1,5 @@
-//! What kernels lay out of an operand from outside, kept from call to call for as long as that is the same: weights of a network that
-//! is only asked, which oneDNN multiplies by in a layout of its own.
+//! Operands from outside in the layouts of kernels, kept from call to call while they do not change: the weights of a network in
+//! inference, which oneDNN multiplies by in a layout of its own.
 //!
 //! | the operand is, in a call | the kernel |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | that of the call before | lays out all of it, and keeps that |
 //! | that of what was kept | does not begin |
 //!
-//! So nothing is kept where weights change with each call, as they do in training. Versions are noted under the lock under which a call
-//! is pushed, so they are those that its reads see. Memory that somebody else lends may change without a version, and is not kept.
+//! So nothing is kept where weights change with each call, as they do in training. Versions are noted under the lock of the push, so
+//! they are those that its reads see. Borrowed memory may change without a version, and is not kept.
 
 use super::bound::{Base, Bindings};
 use crate::recorded::{Entry, Instruction, Source};

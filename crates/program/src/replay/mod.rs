@@ -1,13 +1,12 @@
 //! One call of a program.
 //!
-//! A call is checked (`check`), and then run by its caller if it is small, native throughout, and nothing that it touches is
-//! pending (`here`). Any other is pushed (`pushed`): as one replay of the engine, whose own protocol heads
-//! `weft_engine`'s `replay`.
+//! A call is checked (`check`), and then run by its caller if it is small, native throughout, and nothing is pending on its memory (`here`). Any
+//! other is pushed (`pushed`): as one replay of the engine, whose own protocol heads `weft_engine`'s `replay`.
 //!
 //! # From instructions to steps
 //!
-//! Instructions are planned (`planned`: their order, and where temporaries lie in the arena), and then lowered (`lowered`;
-//! who comes after whom follows from the bytes that steps touch: `ports`), once for each set of devices on which a call's arrays are.
+//! Instructions are planned (`planned`: their order, and the places of temporaries in the arena), and then lowered (`lowered`; their edges follow
+//! from the bytes that steps touch: `ports`), once for each set of devices on which a call's arrays are.
 //!
 //! | instruction | becomes |
 //! |---|---|
@@ -40,9 +39,9 @@
 //! | result; temporary that somebody else's code sees | a buffer made for the call | the same |
 //! | temporary | the arena's | none |
 //!
-//! A port is to its variables what all its users come to: a read, an overwrite if nobody sees what was there and nothing is
-//! left of it, or else a mutation. A step waits for the ports of the ranges that it touches, and a port is left when the last
-//! of these steps is done. It has failed if one of the steps has whose changes nobody changes after them.
+//! A port has the strongest access of its users: a read, an overwrite if the old bytes are neither seen nor kept, or else a mutation. A step waits
+//! for the ports of the ranges that it touches, and a port is left when the last of these steps is done. It has failed if one of the last steps to
+//! change it has.
 //!
 //! # Which memory may die when
 //!
@@ -56,9 +55,9 @@
 //! The engine drops the bindings before it gives the call's instance to the next one. So at most as many blocks are out for
 //! a program as it has instances: two, and one for each call that was made inside an op.
 //!
-//! Invariant: two steps that touch a byte, one of which writes to it, come after each other, unless they are parts of one
-//! instruction, which write to different elements.
-//! Invariant: what is bound to ports is decided under the lock of the arrays, together with the push.
+//! Invariant: two steps that touch a byte, one of them writing to it, come after each other, unless they are parts of one instruction, which write to
+//! different elements.
+//! Invariant: the binding of ports is decided under the lock of the arrays, together with the push.
 
 mod bound;
 mod check;

@@ -1,4 +1,4 @@
-//! In which order instructions are pushed, and where their temporaries lie.
+//! The order of instructions in a push, and the places of their temporaries.
 //!
 //! Memory that two temporaries share orders them. So several plans are tried, and of those that make the longest way
 //! through the program no longer than `memory=` allows the smallest is taken; the first, if it is one of them:
@@ -9,11 +9,11 @@
 //! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
 //! | timed | by time, were there a worker for each | if one is let go by the time at which the other begins |
 //!
-//! What an element-wise instruction makes lies where a temporary does that dies of it (`Storages`): in recorded order if it waits
-//! anyway for all that has looked at that, unless the way may be of any length; by time if they are done by then.
+//! An element-wise instruction writes over a temporary at its last read (`Storages`): in recorded order if it waits anyway for
+//! its other readers, unless the path may be of any length; by time if they are done by then.
 //!
-//! There are several sets of times (`times.rs`), none of which ends too late: so there is always a plan that is allowed, and
-//! in it what the ways leave time to wait for shares memory.
+//! There are several sets of times (`times.rs`), none of which ends too late: so there is always an allowed plan, and in it
+//! values whose paths leave time to wait share memory.
 
 use super::lives::lives;
 use super::times::{Begin, times, ways};

@@ -1,5 +1,5 @@
-//! What the steps of a replay touch, and who therefore comes after whom: bytes of arenas, entries and variables, kept account
-//! of by ranges; of what lies outside, ports.
+//! The memory of the steps of a replay, and the edges that follow: ranges of arenas, entries and variables, and ports for
+//! memory outside.
 
 use super::bound::Bindings;
 use super::failure_groups::Share;

@@ -1,4 +1,4 @@
-//! When each instruction would run, were there a worker for each: what makes no way longer than is allowed.
+//! Start times of instructions on unlimited workers, subject to a bound on the critical path.
 
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
 """One array library in a process of its own: ``python -m weft.bench.arrays.host NAME SETTINGS``.
 
-It answers requests, a line each. Alone in its process a library has the thread pools and environment that it wants, and its idle threads cost nobody time.
+It answers requests, a line each. Alone in its process a library has the thread pools and environment that it wants, and
+its idle threads cost the others no time.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class _Bench:
     def _rounds(self, count: int) -> Callable[..., Sequence[Any]]:
         tanh = self._library.tanh()
 
-        def call(x: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401 - arrays of the library
+        def call(x: Any, y: Any) -> tuple[Any, Any]:
             return rounds(tanh, count, x, y)
 
         return self._library.compiled(call)

@@ -1,4 +1,4 @@
-"""Tables C, D and R: the processes of the array libraries, what they are asked, and the jobs that ask them."""
+"""Tables C, D and R: the processes of the array libraries, their requests, and the jobs that ask them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Host:
         self.name, self.tables = hello["name"], hello["tables"]
         return None
 
-    def ask(self, request: str, *arguments: object) -> Any:  # noqa: ANN401 - what JSON holds
+    def ask(self, request: str, *arguments: object) -> Any:
         """Send a request and return the answer.
 
         Raises

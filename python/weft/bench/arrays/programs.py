@@ -1,4 +1,4 @@
-"""What tables C, D and R compute, and what NumPy says the results are."""
+"""The computations of tables C, D and R, and NumPy's results for them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Operands(NamedTuple):
     right: Any
 
 
-def chain(exp: Callable[[Any], Any], x: Any, offset: Any) -> Any:  # noqa: ANN401 - of any library
+def chain(exp: Callable[[Any], Any], x: Any, offset: Any) -> Any:
     """Return what 20 element-wise ops make of ``x``; offsets in [-1, 0) keep every value below 1.5."""
     for _ in range(ROUNDS):
         x = exp(x)
@@ -66,7 +66,7 @@ def script(exp: Callable[[Any], Any], operands: Operands) -> list[Any]:
     return results
 
 
-def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401 - arrays of any library
+def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any, Any]:
     """Run table R's function: element-wise ops of which each needs what the one before it gave."""
     for _ in range(count):
         t = x * y
@@ -76,7 +76,7 @@ def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any,
     return x, y
 
 
-def ends(*arrays: Any) -> tuple[Any]:  # noqa: ANN401 - as above
+def ends(*arrays: Any) -> tuple[Any]:
     """Run table R's function of one op: it takes as many arrays as one likes."""
     return (arrays[0] + arrays[-1],)
 

@@ -65,7 +65,7 @@ def _weft(setup: Setup, size: int) -> list[Job]:
     return [Job(_TABLE, _case(size), WEFT, partial(until_return, _adding(a, b, count), wait, count))]
 
 
-def _adding(a: Any, b: Any, count: int) -> Callable[[], None]:  # noqa: ANN401 - CuPy has no types
+def _adding(a: Any, b: Any, count: int) -> Callable[[], None]:
     every = range(count)
 
     def add() -> None:

@@ -1,4 +1,4 @@
-"""What weft promises on a GPU: figures from samples, each with its bound, and whether it is kept."""
+"""weft's promises on a GPU: figures from samples, each with its bound, and whether it is kept."""
 
 from __future__ import annotations
 

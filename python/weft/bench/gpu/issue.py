@@ -1,4 +1,4 @@
-"""What a worker needs to issue a launch, beside the driver's own launches."""
+"""The cost of issuing a launch on a worker, beside the driver's own launches."""
 
 from __future__ import annotations
 

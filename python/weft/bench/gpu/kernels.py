@@ -1,7 +1,7 @@
-"""The kernels that every implementation launches, and what comes out of them.
+"""The kernels that every implementation launches, and their results.
 
-They step numbers of 32 bits as a generator does: ``v * A + C``. That is exact on any device, and no compiler can leave it
-out. What any number of steps gives is known without taking them.
+They step numbers of 32 bits as a generator does: ``v * A + C``. That is exact on any device, and no compiler can leave
+it out. The result of any number of steps is known without taking them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def after(values: npt.NDArray[np.uint32], steps: int) -> npt.NDArray[np.uint32]:
     return values * np.uint32(factor) + np.uint32(increment)
 
 
-def check(found: Any, wanted: npt.NDArray[Any], who: str) -> None:  # noqa: ANN401 - NumPy's, or what converts to it
+def check(found: Any, wanted: npt.NDArray[Any], who: str) -> None:
     """See to it that an implementation found what it should.
 
     Raises

@@ -1,4 +1,4 @@
-"""Launches: how long ``kernel(...)`` takes to return, and what a worker needs to issue one."""
+"""Launches: how long ``kernel(...)`` takes to return, and the cost of issuing one on a worker."""
 
 from __future__ import annotations
 

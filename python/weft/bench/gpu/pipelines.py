@@ -184,7 +184,7 @@ class CuPyPipeline:
         self._grid, self._size = (blocks_for(chunks.size),), np.uint32(chunks.size)
         cupy.cuda.Device().synchronize()
 
-    def _compute(self, buffer: Any, steps: np.uint32) -> None:  # noqa: ANN401 - CuPy has no types
+    def _compute(self, buffer: Any, steps: np.uint32) -> None:
         self._rounds(self._grid, (THREADS,), (buffer, self._size, steps))
 
     def _wait(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run on a GPU measured: on the terminal, as JSON, and as a page of Markdown."""
+"""The report of a run on a GPU: on the terminal, as JSON, and as a page of Markdown."""
 
 from __future__ import annotations
 

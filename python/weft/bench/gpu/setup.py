@@ -1,4 +1,4 @@
-"""What every line of the benchmark starts from: the device, the sizes, CuPy if it is there, and the waits."""
+"""The start of every line of the benchmark: the device, the sizes, CuPy if it is there, and the waits."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Setup:
                 self.samples.missing[table, row] = self.without_cupy
         return self.cupy is not None
 
-    def stream(self) -> Any:  # noqa: ANN401 - CuPy has no types
+    def stream(self) -> Any:
         """Return a stream of CuPy's that does not wait for the default one."""
         return self.cupy.cuda.Stream(non_blocking=True)
 

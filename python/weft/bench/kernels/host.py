@@ -1,4 +1,6 @@
-"""One library in a process of its own: it computes what it is asked and answers times. It imports NumPy and that library alone.
+"""One library in a process of its own: it computes on request and answers times.
+
+It imports NumPy and that library alone.
 
 Run as ``python host.py LIBRARY THREADS``; each line of its input is ``CASE COUNT``, and each line of its output a list of
 milliseconds as JSON, or ``null`` where the library does not do that.
@@ -93,7 +95,7 @@ def _weft(case: str, threads: int, *, program: bool) -> Callable[[], object] | N
     velocities = [weft.zeros(each.shape, dtype="float32") for each in values]
     x, labels = weft.asarray(batch), weft.asarray(classes)
 
-    def loss(given: Any, x: Any, labels: Any) -> Any:  # noqa: ANN401 - arrays
+    def loss(given: Any, x: Any, labels: Any) -> Any:
         w1, b1, w2, b2, w3, b3, w4, b4 = given
         y = nn.max_pool(nn.relu(nn.conv(x, w1, b1)), 2)
         y = nn.max_pool(nn.relu(nn.conv(y, w2, b2)), 2)
@@ -102,7 +104,7 @@ def _weft(case: str, threads: int, *, program: bool) -> Callable[[], object] | N
 
     both = weft.value_and_grad(loss)
 
-    def step(x: Any, labels: Any) -> Any:  # noqa: ANN401 - arrays
+    def step(x: Any, labels: Any) -> Any:
         value, gradients = both(parameters, x, labels)
         for parameter, velocity, gradient in zip(parameters, velocities, gradients, strict=True):
             velocity *= _MOMENTUM  # noqa: PLW2901 - an array, changed in place

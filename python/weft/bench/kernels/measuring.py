@@ -86,7 +86,7 @@ def measure(threads: int, reps: int, pythons: Mapping[str, str | None], cases: S
     cases : sequence of str
         What is timed.
     """
-    from weft._nn.library import onednn  # noqa: PLC0415 - opened for this alone
+    from weft._nn.onednn import onednn  # noqa: PLC0415 - opened for this alone
 
     version, where = onednn()
     plain: dict[str, Any] = {"WEFT_ONEDNN_LIBRARY": "off"}

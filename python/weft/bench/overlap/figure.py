@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._trace.extra import need
+from weft._trace.optional import need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """One pipeline over chunks, three times: copy a chunk in, multiply it by a matrix, copy the product out.
 
-Each can also do its copies or its products alone: what the pipeline takes lies between the larger of the two, if one
+Each can also do its copies or its products alone: the time of the pipeline lies between the larger of the two, if one
 hides the other, and their sum, if none does. The products go through BLAS, on one thread.
 """
 

@@ -1,1 +1,1 @@
-"""What Python offers beside weft: an engine as one writes it in an afternoon, and a pool's map."""
+"""Python's own alternatives: an engine of an afternoon's work, and a pool's map."""

@@ -1,6 +1,4 @@
-"""Networks as symbols, of the shapes that model zoos have: what plans of memory are compared by."""
-
-# ruff: noqa: ANN401 - functions of arrays take symbols
+"""Networks as symbols, of the shapes of model zoos: the subjects of comparisons of memory plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What networks take by plan: for inference, for training, and for training with results computed again."""
+"""The memory of networks by plan: for inference, for training, and for training with results computed again."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The simulation as a picture, drawn by matplotlib: what was measured beside what is taken for it, and what follows."""
+"""The simulation as a picture, drawn by matplotlib: measurements beside the fit, and the prediction."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._trace.extra import need
+from weft._trace.optional import need
 from weft.bench.scale.model import seconds_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def draw(
     figure.savefig(path)
 
 
-def _fits(axes: Any, measured: Sequence[tuple[int, int, float]], links: dict[Algorithm, Link]) -> None:  # noqa: ANN401 - matplotlib's
+def _fits(axes: Any, measured: Sequence[tuple[int, int, float]], links: dict[Algorithm, Link]) -> None:
     for colour, ranks in zip(_COLOURS, sorted({ranks for ranks, _, _ in measured}), strict=False):
         points = [(nbytes, 1e6 * seconds) for count, nbytes, seconds in measured if count == ranks]
         sizes = [nbytes for nbytes, _ in points]
@@ -62,7 +62,7 @@ def _fits(axes: Any, measured: Sequence[tuple[int, int, float]], links: dict[Alg
     axes.legend(fontsize=7)
 
 
-def _efficiency(axes: Any, algorithms: list[Algorithm], rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401 - as above
+def _efficiency(axes: Any, algorithms: list[Algorithm], rows: Sequence[dict[str, Any]]) -> None:
     ranks = [row["ranks"] for row in rows]
     for colour, algorithm in zip(_COLOURS, algorithms, strict=False):
         for key, style, told in (("efficiency", "-", ""), ("without_stragglers", "--", ", no stragglers")):
@@ -72,7 +72,7 @@ def _efficiency(axes: Any, algorithms: list[Algorithm], rows: Sequence[dict[str,
     axes.legend(fontsize=7)
 
 
-def _losses(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401 - as above
+def _losses(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     """Draw what the faster algorithm's steps take beside their computation."""
     best = [min((row[name] for name in row if name != "ranks"), key=lambda each: each["seconds"]) for row in rows]
     ranks = [row["ranks"] for row in rows]

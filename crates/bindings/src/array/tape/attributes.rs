@@ -1,4 +1,4 @@
-//! What an op was called with besides its operands.
+//! The arguments of an op besides its operands.
 
 use super::node::Value;
 use crate::interpreter::dtypes;
@@ -53,7 +53,7 @@ impl Attributes {
                 found.set_item(intern!(py, "dtype"), dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose()?)?;
             }
             Self::Key(key, count) => {
-                let encode = py.import("weft._array.indexing")?.getattr("encode")?;
+                let encode = py.import("weft._ops.indexing")?.getattr("encode")?;
                 found.set_item(intern!(py, "key"), encode.call1((key, count))?)?;
             }
         }

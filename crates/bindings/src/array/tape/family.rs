@@ -1,4 +1,4 @@
-//! What all views of one memory share.
+//! The state that all views of one memory share.
 
 use super::attributes::Attributes;
 use super::handle::Entry;

@@ -1,4 +1,4 @@
-//! What a handle on an array knows of the tape.
+//! The tape's part of a handle on an array.
 
 use super::family::{self, Family, Piece};
 use super::moves::Moves;

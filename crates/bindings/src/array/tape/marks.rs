@@ -1,7 +1,7 @@
-//! Which memory the tape knows by itself: where there are leaves, and what heard ops have written to.
+//! The memory that the tape knows by itself: leaves, and the writes of heard ops.
 //!
-//! A program refers to memory, and may have met it through a handle that nobody can find again, such as an item of a list. So
-//! what its recording took for granted of it is asked by buffer.
+//! A program refers to memory, and may have met it through a handle that is out of reach now, such as an item of a list. So
+//! the assumptions of its recording are checked by buffer.
 
 use super::moves::now;
 use crate::array::NDArray;

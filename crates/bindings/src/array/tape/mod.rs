@@ -1,8 +1,8 @@
-//! The tape: what listens when ops are pushed over arrays that need a gradient.
+//! The tape: the listener to pushes over arrays that need a gradient.
 //!
-//! A *node* is one op that was heard: what it read, with the nodes that made it, and what of that its gradient rule will look
-//! at. A handle on an array knows its *entry*: the node, and which of its results, that made the value it shows. Nodes hold
-//! their inputs' nodes and never handles, so what nobody can differentiate any more goes away by itself.
+//! A *node* is one op that was heard: its inputs, with the nodes that made them, and the values that its gradient rule will look
+//! at. A handle on an array knows its *entry*: the node, and which of its results, that made the value it shows. Nodes hold their
+//! inputs' nodes and never handles, so a graph goes away by itself once it cannot be differentiated any more.
 //!
 //! | module | home of |
 //! |---|---|

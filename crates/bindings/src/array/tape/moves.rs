@@ -1,15 +1,15 @@
 //! Tensors that go to other memory.
 //!
-//! A handle is on one array for as long as it lives: its *home*. What is moved gets another handle to stand for it, a plain one that
-//! itself never moves, and everything that Python hands to the core is asked for its stand-in **once, at the door** (`now`): after
-//! that the call works on one handle, whose layout, dtype and memory cannot change under it. So a call sees a tensor either before a
-//! move or after it, never half of each. What goes through several doors, as a function that looks at the dtype and then pushes a
-//! loop of that dtype, is refused if another thread moves the tensor between two of them; a door that forgot to ask would see old
-//! values, and no wrong memory. A running op sees a tensor where it was when the op was pushed: it has been granted that memory and
-//! no other. Who has asked holds a reference to the stand-in; ops hold memory, as ever. A tensor keeps its home for
-//! life, and the last `KEPT` handles that stood for it: one that comes back finds its memory, and programs that were recorded
-//! there. What is left of older ones goes with their last user. Memory that a tensor has left is marked, so that programs that refer
-//! to it are recorded anew; the mark goes when the tensor is back. Instances of subclasses alone are moved (`NDArray._become`).
+//! A handle is on one array for as long as it lives: its *home*. A moved array gets another handle to stand for it, a plain one that
+//! itself never moves. Every door of the core asks for this stand-in **once** (`now`): after that the call works on one handle,
+//! whose layout, dtype and memory cannot change under it. So a call sees a tensor either before a move or after it, never half of
+//! each. A call through several doors (a function that looks at the dtype and then pushes a loop of that dtype) is refused if
+//! another thread moves the tensor between two of them; a door that forgot to ask would see old values, and no wrong memory. A
+//! running op sees a tensor where it was when the op was pushed: it has been granted that memory and no other. The asker holds a
+//! reference to the stand-in; ops hold memory, as ever. A tensor keeps its home for life, and the last `KEPT` handles that stood for
+//! it: one that comes back finds its memory, and programs that were recorded there. Older ones go with their last user. Memory that
+//! a tensor has left is marked, so that programs that refer to it are recorded anew; the mark goes when the tensor is back.
+//! Instances of subclasses alone are moved (`NDArray._become`).
 
 use super::handle::{self, entry_of};
 use super::marks::{Mark, Why};

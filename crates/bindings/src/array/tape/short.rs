@@ -1,4 +1,4 @@
-//! Notes of calls whose result is new, from the short ways of pushes: nothing is found out twice.
+//! Notes of calls whose result is new, from the short ways of pushes: no fact is looked up twice.
 
 use super::attributes::Attributes;
 use super::handle::{Entry, entry_of};

@@ -2,8 +2,8 @@
 //!
 //! `cudarc` has them all, and this module does not call them, for two reasons. It looks a function up at its first
 //! call, and panics if there is none. And it answers codes as a Rust enum, so that a code newer than itself, which a
-//! newer driver may well answer, would be undefined behaviour. Here codes are numbers, and what is missing is found
-//! out when the library is opened. That the types of arguments are right is checked against `cudarc` when this is
+//! newer driver may well answer, would be undefined behaviour. Here codes are numbers, and a missing function is
+//! found when the library is opened. That the types of arguments are right is checked against `cudarc` when this is
 //! compiled.
 
 use cudarc::driver::sys;

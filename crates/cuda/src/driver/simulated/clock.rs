@@ -1,4 +1,4 @@
-//! What is known to come before what.
+//! The known order of commands.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! What a command does when it runs: to memory, which is checked, and to the time.
+//! The effect of a command: on memory, which is checked, and on the time.
 
 use super::Span;
 use super::clock::Clock;

@@ -1,12 +1,12 @@
-//! A driver without a device, which checks what a real one would not notice.
+//! A driver without a device, with checks that a real one lacks.
 //!
-//! Streams are queues; the head of a stream chosen by a seeded generator runs next, and only when somebody queries
-//! an event, a queue is full, or [`SimulatedDriver::run_until_idle`] is called. So work runs late and in strange
-//! orders, as it may on a device. Time is virtual. Memory lies on the host.
+//! Streams are queues; a seeded generator chooses the stream whose head runs next, and only on a query of an event, a
+//! full queue, or [`SimulatedDriver::run_until_idle`]. So work runs late and in strange orders, as it may on a device.
+//! Time is virtual. Memory lies on the host.
 //!
-//! What it finds wrong is kept as *hazards*: an access that is not ordered behind one that it conflicts with, memory
-//! used after or freed before, freed twice, or read before it was written, an event destroyed or recorded again while
-//! a stream waits for it. A driver that is dropped with hazards that nobody has [taken](SimulatedDriver::take_hazards)
+//! Its findings are kept as *hazards*: an access that is not ordered behind one that it conflicts with, memory used
+//! after or freed before, freed twice, or read before it was written, an event destroyed or recorded again while a
+//! stream waits for it. A driver that is dropped with hazards that were not [taken](SimulatedDriver::take_hazards)
 //! panics.
 
 #![allow(clippy::cast_possible_truncation)] // sizes of host memory, on hosts that have a CUDA driver

@@ -1,8 +1,8 @@
-//! The hazard check: who has touched which bytes.
+//! The hazard check: the history of accesses to bytes.
 //!
 //! An access that conflicts with an earlier one (they overlap, and one of them writes) must be ordered behind it by
-//! its stream, by events, or by the host that saw it end. What was executed before by luck is no excuse: order is
-//! read off the vector clocks that commands get when they are issued.
+//! its stream, by events, or by the host that saw it end. An order by luck is no excuse: the order is read off the
+//! vector clocks that commands get when they are issued.
 
 use super::clock::Clock;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Virtual time: how long work takes, and what of a device it occupies meanwhile.
+//! Virtual time: the duration of work, and its share of a device meanwhile.
 
 /// Nanoseconds since the driver was made.
 pub type Nanoseconds = u64;

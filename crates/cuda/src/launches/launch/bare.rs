@@ -1,4 +1,4 @@
-//! A launch repeated with nothing of this crate between the driver's calls: what its own share is measured against.
+//! A launch repeated without this crate's code between the driver's calls: the baseline for its own share.
 
 use super::Launch;
 use crate::error::CudaError;

@@ -1,4 +1,4 @@
-//! What the driver's own calls take, one after the other on one thread: the floors of what this crate does.
+//! The times of the driver's own calls, one after the other on one thread: the floors of this crate.
 
 use super::Launch;
 use crate::error::CudaError;

@@ -1,4 +1,4 @@
-//! Two lanes for each device: work, and copies on a thread of their own, as is each queue whose order counts.
+//! Two lanes for each device: work, and copies on a thread of their own, as is each ordered queue.
 
 use super::{Device, InOrder, Order, Placement};
 use crate::op::DeviceLane;

@@ -1,4 +1,4 @@
-//! One lane for everything, but for the queues whose order counts: a lane for each.
+//! One lane for everything, but for the ordered queues: a lane for each.
 
 use super::{Device, InOrder, Order, Placement};
 use crate::sched::LANES;

@@ -1,4 +1,4 @@
-//! What a worker thread does from its start to its end.
+//! The life of a worker thread.
 #![doc = include_str!("../sleep.md")]
 
 mod doze;

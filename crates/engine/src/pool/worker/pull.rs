@@ -1,4 +1,4 @@
-//! What a worker takes into its hands.
+//! The pull of a worker: its next batch.
 
 use super::super::pace::Pace;
 use crate::op::OpPtr;

@@ -1,7 +1,7 @@
-//! Lets what frees memory run as soon as it may: an update moves up to where its gradient is there.
+//! Lets instructions that free memory run as soon as they may: an update moves up to its gradient.
 //!
-//! An instruction moves up if temporaries of which it is the last to look at are at least as large as those that it makes.
-//! So a gradient goes with its update, before that of the layer below is computed, and no more is in use at any time than in
+//! An instruction moves up if the temporaries whose last reader it is are at least as large as those that it makes. So a
+//! gradient goes with its update, before that of the layer below is computed, and no more is in use at any time than in
 //! recorded order.
 
 mod planned;

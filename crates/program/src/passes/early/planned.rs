@@ -1,7 +1,7 @@
-//! Takes the order of the planner's in which least is in use, if that is much less than as it is.
+//! Takes the planner's order of least memory, if that needs much less than the recorded one.
 //!
-//! What is recorded from a graph comes in the order in which its outputs were asked for: so what a gradient makes again may come
-//! long before it is needed. Programs that use little, or are very long, stay as they are.
+//! A recording from a graph comes in the order in which its outputs were asked for: so the recomputed values of a gradient may
+//! come long before their use. Programs that use little, or are very long, stay as they are.
 
 use crate::recorded::{Instruction, Recorded, depend};
 use weft_plan::{Network, Op, Value, orders_of};

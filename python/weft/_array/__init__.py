@@ -1,1 +1,0 @@
-"""Arrays: the functions and methods of `weft.NDArray`, whose storage and operators are in the core."""

@@ -1,0 +1,1 @@
+"""The one way of a call: from operands to a push."""

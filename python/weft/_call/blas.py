@@ -1,0 +1,109 @@
+"""How many threads BLAS and LAPACK take for the hosted calls of an engine that asks for a number of its own.
+
+The number is the process's: calls that want the same one share it, those that want another one wait for them, and the
+last one to end restores the former number.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache, partial
+from importlib import import_module
+from threading import Condition
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from weft._core import Engine
+
+__all__ = ["find", "limited", "of_engine"]
+
+#: Ops beside those of `weft.linalg` whose NumPy function calls BLAS.
+_PRODUCTS = frozenset(["einsum", "matmul", "tensordot", "vecdot"])
+
+
+@cache
+def find() -> tuple[Any, ...]:
+    """Return what sets the number of threads of a BLAS library, for each that this process has loaded.
+
+    Raises
+    ------
+    ImportError
+        If threadpoolctl is not installed.
+    """
+    try:
+        threadpoolctl: Any = import_module("threadpoolctl")  # ships no types
+    except ImportError as error:
+        raise ImportError(
+            "blas_threads needs threadpoolctl: pip install 'weft[machine]'", name="threadpoolctl"
+        ) from error
+    return tuple(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _nothing(*, force: bool) -> None:
+    """Do what libraries need that any thread may set."""
+
+
+class _Shared:
+    """Who runs under a number of threads now, and what restores the one before."""
+
+    def __init__(self) -> None:
+        self.changed = Condition()
+        self.running = 0
+        self.threads = 0
+        self.before: list[int] = []
+
+    def enter(self, threads: int) -> None:
+        with self.changed:
+            while self.running and self.threads != threads:
+                self.changed.wait()
+            if not self.running:
+                self.before = [library.get_num_threads() for library in find()]
+                self.threads = threads
+                self._set([threads] * len(self.before))
+            self.running += 1
+
+    def leave(self) -> None:
+        with self.changed:
+            self.running -= 1
+            if not self.running:
+                self._set(self.before)
+                self.changed.notify_all()
+
+    def _set(self, counts: list[int]) -> None:
+        for library, count in zip(find(), counts, strict=True):
+            # threadpoolctl lets one thread set the number, the first to do so. Here any worker may come first or last.
+            let_all = getattr(library, "clear_controlling_thread", _nothing)
+            let_all(force=True)
+            library.set_num_threads(count)
+            let_all(force=True)
+
+
+_shared = _Shared()
+
+
+@contextmanager
+def limited(threads: int | None) -> Generator[None]:
+    """Give BLAS so many threads inside; None for what the process has set."""
+    if threads is None:
+        yield
+        return
+    _shared.enter(threads)
+    try:
+        yield
+    finally:
+        _shared.leave()
+
+
+def of_engine(engine: Engine, op: str, run: Callable[..., None]) -> Callable[..., None]:
+    """Return what runs a hosted op on the host: with the engine's number of threads, if it has one and the op calls BLAS."""
+    threads = engine.blas_threads
+    if threads is None or not (op.startswith("linalg.") or op in _PRODUCTS):
+        return run
+    return partial(_run, threads, run)
+
+
+def _run(threads: int, run: Callable[..., None], *views: Any) -> None:
+    with limited(threads):
+        run(*views)

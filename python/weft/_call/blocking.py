@@ -1,0 +1,108 @@
+"""Functions of NumPy's that need values to know their result: these wait, and compute where they are called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._call.devices import device_of, place
+from weft._call.inline import USUAL
+from weft._call.listening import hear_nothing
+from weft._call.operands import as_array, engine_of, listed, values
+from weft._call.symbol_hook import is_symbol
+from weft._core import NDArray, values_here, wrap
+from weft.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["eager", "eager_once"]
+
+#: Functions that set no flags of floating-point numbers.
+_EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
+
+
+def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
+    """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
+
+    For results whose shape depends on values. `func` gets copies of small arrays and read-only views of others. If it raises
+    for copies, it is called again with views, so it must be a function without effects.
+
+    Parameters
+    ----------
+    name : str
+        What is called, for errors: there is no gradient.
+    func : callable
+        Takes the arrays as NumPy arrays, and `kw`.
+    *arrays : array-like
+        The operands.
+    **kw
+        Passed on.
+
+    Returns
+    -------
+    NDArray or tuple of NDArray
+        What `func` returned, as independent arrays on the first one's device; a named tuple stays one.
+
+    Raises
+    ------
+    ArgumentValueError
+        If an array is on a device whose memory is not the host's.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> from weft._call.blocking import eager
+    >>> eager("unique", numpy.unique, weft.asarray([2, 1, 2]))
+    NDArray([1, 2])
+    """
+    engine = engine_of(*arrays)
+    found = tuple([x if x.__class__ is NDArray else as_array(x, engine=engine) for x in arrays])
+    for x in found:
+        if is_symbol(x) or x._elsewhere:
+            return eager_once(name, func, *found, **kw)
+        x.wait_to_read()
+    if func in _EXACT:
+        made = values_here(func, name, found, USUAL, kw)
+    else:
+        with np.errstate(all="ignore"):
+            made = values_here(func, name, found, USUAL, kw)
+    return eager_once(name, func, *found, **kw) if made is None else made
+
+
+def eager_once(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
+    """Do the same for a user's function: it is called once, even if it raises.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> from weft._call.blocking import eager_once
+    >>> eager_once("unique", numpy.unique, weft.asarray([2, 1, 2]))
+    NDArray([1, 2])
+    """
+    engine = engine_of(*arrays)
+    found = [as_array(x, engine=engine) for x in arrays]
+    where = device_of(found[0])
+    if any(x._elsewhere for x in found):
+        raise ArgumentValueError(
+            f"the array is on {where}, and what this function returns depends on values, at which the CPU has to look: "
+            "copy the array there by x.to_device('cpu')"
+        )
+    views = [values(x) for x in found]
+    with np.errstate(all="ignore"):
+        result: object = func(*views, **kw)
+
+    def own(value: Any) -> NDArray:
+        array = np.asarray(value)
+        if not array.flags.writeable or any(np.may_share_memory(array, each) for each in views):
+            array = array.copy()
+        return place(wrap(array, engine, own=True), where)
+
+    several = listed(result)
+    made = list(map(own, several))
+    hear_nothing(name, found, made)
+    if several is not result:
+        return made[0]
+    make: Any = getattr(several, "_make", tuple)  # of a named tuple's class
+    return make(made)

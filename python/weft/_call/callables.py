@@ -1,0 +1,100 @@
+"""Callables: the work of a worker, with the GIL, for a call without a native loop."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._core import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._call.operands import Operand
+    from weft._registry.avals import DType
+
+__all__ = ["cast", "of_compute", "of_ufunc"]
+
+_ARRAY, _MUTATED = object(), object()  # where the next array goes among an op's scalars
+
+
+def of_ufunc(
+    ufunc: np.ufunc, signature: tuple[DType, ...] | None, given: tuple[Operand, ...], *, masked: bool
+) -> Callable[..., None]:
+    """Return what computes `ufunc` in a signature, or in what it finds: it takes views of results, operands and mask."""
+    return partial(_run_ufunc, ufunc, signature, _template(given, ()), masked)
+
+
+def of_compute(
+    compute: Callable[..., object],
+    given: tuple[Operand, ...],
+    nout: int,
+    mutates: tuple[int, ...] = (),
+    attributes: dict[str, Any] | None = None,
+) -> Callable[..., None]:
+    """Return what runs an op's compute: it takes views of results, of operands that it changes, and of the others."""
+    template = _template(given, mutates)
+    if not mutates and template.count(_ARRAY) == len(template):
+        return partial(_run_plainly, compute, attributes or {})
+    changed = template.count(_MUTATED) if mutates else 0
+    return partial(_run_compute, compute, template, nout, _mutated=changed, **(attributes or {}))
+
+
+def cast(target: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
+    """Write the elements of `x` to `target`, cast without a check."""
+    if x.dtype.kind == "c" and target.dtype.kind not in "cb":
+        x = x.real  # said at the call, where it can be heard
+    with np.errstate(all="ignore"):
+        np.copyto(target, x, casting="unsafe")
+
+
+def _template(given: tuple[Operand, ...], mutates: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the operands with marks in place of arrays, so that a waiting op holds no handle of one."""
+    if not mutates:
+        return tuple([_ARRAY if isinstance(x, NDArray) else x for x in given])
+    return tuple(
+        [x if not isinstance(x, NDArray) else _MUTATED if at in mutates else _ARRAY for at, x in enumerate(given)]
+    )
+
+
+def _run_ufunc(
+    ufunc: np.ufunc,
+    signature: tuple[DType, ...] | None,
+    template: tuple[Any, ...],
+    masked: bool,  # noqa: FBT001 - bound by position, before the views
+    *views: Any,
+) -> None:
+    outs, ins = views[: ufunc.nout], iter(views[ufunc.nout :])
+    args = [next(ins) if each is _ARRAY else each for each in template]
+    options: dict[str, Any] = {"where": next(ins)} if masked else {}
+    if signature is not None:
+        options["signature"] = signature
+    with np.errstate(all="ignore"):
+        ufunc(*args, out=outs, **options)
+
+
+def _run_plainly(
+    compute: Callable[..., object],
+    attributes: dict[str, Any],
+    *views: Any,
+) -> None:
+    """Compute from arrays alone, whose views come as `compute` takes them."""
+    with np.errstate(all="ignore"):
+        compute(*views, **attributes)
+
+
+def _run_compute(
+    compute: Callable[..., object],
+    template: tuple[Any, ...],
+    nout: int,
+    /,
+    *views: Any,
+    _mutated: int = 0,
+    **attributes: Any,
+) -> None:
+    changed, ins = iter(views[nout : nout + _mutated]), iter(views[nout + _mutated :])
+    args = [next(ins) if each is _ARRAY else next(changed) if each is _MUTATED else each for each in template]
+    with np.errstate(all="ignore"):
+        compute(*views[:nout], *args, **attributes)

@@ -1,0 +1,42 @@
+"""`dispatch.call` for ops whose number of results is known where they are called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from weft._call.dispatch import call
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from weft._core import Engine, NDArray
+    from weft._registry.op import Op
+
+    class _One(Protocol):
+        """Pushes an op of one result and returns that."""
+
+        def __call__(
+            self,
+            op: Op,
+            *arrays: Any,
+            out: NDArray | None = None,
+            engine: Engine | None = None,
+            **attributes: Any,
+        ) -> NDArray: ...
+
+    class _Several(Protocol):
+        """Pushes an op of several results and returns them."""
+
+        def __call__(self, op: Op, *arrays: Any, **attributes: Any) -> tuple[NDArray, ...]: ...
+
+
+__all__ = ["DType", "Elements", "one", "several"]
+
+DType: TypeAlias = np.dtype[Any]
+Elements: TypeAlias = np.ndarray[Any, Any]
+
+#: Names for types alone: a function around `call` would be one more frame between a call and its caller.
+one = cast("_One", call)
+several = cast("_Several", call)

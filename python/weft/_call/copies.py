@@ -1,0 +1,42 @@
+"""Copies of one array's elements into another, cast where the dtypes differ."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from weft._call.callables import cast
+from weft._core import Loop, NDArray, bare, copy_elements, push_compute
+
+if TYPE_CHECKING:
+    from weft._registry.avals import DType
+
+__all__ = ["cast_loop", "choose_loop", "copy_cast"]
+
+
+@cache
+def cast_loop(x: DType, wanted: DType) -> Loop | None:
+    """Return the loop that casts elements without the GIL; None for pairs of dtypes that are left to NumPy."""
+    return Loop.cast(x, wanted)
+
+
+@cache
+def choose_loop(dtype: DType) -> Loop:
+    """Return the loop that takes elements of one array where a mask is true, and of another one elsewhere."""
+    return Loop.choose(dtype)
+
+
+def copy_cast(target: NDArray, x: NDArray) -> None:
+    """Push the copy of `x` into `target`, to whose shape it broadcasts, casting without a check."""
+    if x.__class__ is not NDArray:
+        x = bare(x)  # another thread may move a tensor meanwhile
+    if x.dtype == target.dtype:
+        copy_elements(target, x)
+    elif target._elsewhere or x._elsewhere:
+        from weft._cuda import transfers  # noqa: PLC0415 - for those alone who have a device
+
+        transfers.copy_cast(target, x)
+    elif (loop := cast_loop(x.dtype, target.dtype)) is not None:
+        loop.push((target,), (x,))
+    else:
+        push_compute(cast, (target,), (x,), name="astype")

@@ -1,0 +1,169 @@
+"""The tape's notes on a call: its op, the values that its rule will look at, its results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft._call import operands, outputs
+from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from weft._registry.op import Op
+
+    Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
+
+__all__ = ["check_changed", "hear", "hear_nothing", "hear_write"]
+
+
+def _reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
+    """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient.
+
+    That may depend on which operands need a gradient: of a product, each looks at the other.
+    """
+    found = op.reads
+    if not isinstance(found, tuple):
+        return found
+    mask = 0
+    for x, reads in zip(arrays, found, strict=False):
+        if isinstance(x, NDArray) and x._known and tape_entry(x) is not None:
+            mask |= reads
+    return mask
+
+
+def hear(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,
+    attributes: dict[str, Any],
+    push: Push,
+) -> tuple[NDArray, ...]:
+    """Push a call by ``push(op, arrays, out, attributes)``, unheard, and note it."""
+    if op.ufunc is not None and attributes.get("where") is not None:
+        return _hear_masked(op, arrays, out, attributes, push)
+    given = operands.coerce(arrays, out)
+    reads = _reads_of(op, given)
+    seen = given
+    targets: tuple[NDArray, ...] = ()
+    if out is not None:
+        targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
+        for target in targets:
+            tape_check_target(op.name, target)
+        if reads:
+            seen = _kept(given, targets, reads)
+    changed = [given[at] for at in op.mutates]
+    check_changed(op.name, changed)
+    before = tape_pause(True)
+    try:
+        results = push(op, given, out, attributes)
+    finally:
+        tape_pause(before)
+    if reads is not None:
+        tape_note(op, attributes or None, seen, results, reads, bool(targets))
+    elif targets:
+        hear_nothing(op.name, given, targets, written=True)
+    elif op.refused:
+        hear_nothing(op.name, given, results)
+    if changed:
+        hear_nothing(op.name, given, changed, written=True)
+    return results
+
+
+class _Silent:
+    """An op of which nobody knows a gradient: of a function that computes by NumPy, of draws."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def attribute(self, key: str, default: object = None) -> object:  # noqa: ARG002 - as `Op.attribute`
+        """Return what is there for want of a rule."""
+        return default
+
+
+def hear_nothing(name: str, inputs: Iterable[Any], results: Iterable[Any], *, written: bool = False) -> None:
+    """Note that `results` are computed from `inputs` in a way that has no gradient: who asks for one is told so.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    inputs, results : iterable
+        Of which arrays count.
+    written : bool, default: False
+        Whether the results are places that were there.
+    """
+    found = tuple([x for x in results if isinstance(x, NDArray) and x.dtype.kind in "fc"])
+    if not found:
+        return
+    arrays = tuple([x for x in inputs if isinstance(x, NDArray)])
+    if tape_hears((*arrays, *found) if written else arrays):
+        tape_note(_Silent(name), None, arrays, found, 0, written)
+
+
+def check_changed(name: str, targets: Iterable[Any]) -> None:
+    """Raise if what is about to be changed keeps its values while gradients are wanted for it."""
+    for target in targets:
+        if isinstance(target, NDArray) and target._known and tape_hears((target,)):
+            tape_check_target(name, target)
+
+
+def _hear_masked(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,
+    attributes: dict[str, Any],
+    push: Push,
+) -> tuple[NDArray, ...]:
+    """Push an op on some of the elements: on ones in place of the others, among which the results are chosen."""
+    from weft._ops.searching import where  # noqa: PLC0415 - which is a function of arrays
+
+    given = operands.coerce(arrays, out)
+    like = next(x for x in given if isinstance(x, NDArray))
+    chosen = operands.as_array(attributes["where"], like)
+    if chosen.dtype.kind != "b":
+        raise ArgumentTypeError(f"where= takes booleans, and an array of dtype {chosen.dtype} was given")
+    inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in given)
+    results = hear(op, inputs, None, {name: value for name, value in attributes.items() if name != "where"}, push)
+    final: list[NDArray] = []
+    for result, target in zip(results, outputs.targets_of(out, len(results)), strict=True):
+        if target is None:
+            final.append(where(chosen, result, 0))  # type: ignore[arg-type] # three operands give an array
+        else:
+            outputs.check_target(op.name, target, result.shape, result.dtype)
+            target[...] = where(chosen, result, target)
+            final.append(target)
+    return tuple(final)
+
+
+def _kept(inputs: tuple[Any, ...], targets: tuple[NDArray, ...], reads: int) -> tuple[Any, ...]:
+    """Return the operands with copies of those that are about to be overwritten, and whose values the rule looks at."""
+
+    def kept(at: int, x: Any) -> Any:
+        overwritten = isinstance(x, NDArray) and any(x._shares_buffer(target) for target in targets)
+        return x.copy() if overwritten and reads >> at & 1 else x
+
+    return tuple(kept(at, x) for at, x in enumerate(inputs))
+
+
+def hear_write(
+    op: Op,
+    target: NDArray,
+    inputs: tuple[Any, ...],
+    attributes: dict[str, Any],
+    push: Callable[[], None],
+    reads: int = 0,
+) -> None:
+    """Push, by `push`, what overwrites `target` by the value that `op` has for `inputs`, and note it."""
+    tape_check_target(op.name, target)
+    seen = _kept(inputs, (target,), reads)
+    before = tape_pause(True)
+    try:
+        push()
+    finally:
+        tape_pause(before)
+    tape_note(op, attributes, seen, (target,), reads, True)

@@ -1,0 +1,187 @@
+"""Operands: the array-likes of a caller, and the places to write to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import numpy as np
+
+from weft._call.symbol_hook import Composing, is_symbol
+from weft._core import NDArray, wrap
+from weft._engine.default import get_engine
+from weft._registry.avals import SUPPORTED, as_dtype
+from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
+
+if TYPE_CHECKING:
+    from weft._core import Engine
+    from weft._registry.avals import DType
+
+__all__ = [
+    "ArrayLike",
+    "Operand",
+    "as_array",
+    "as_dtype",
+    "coerce",
+    "engine_of",
+    "host_array",
+    "is_host",
+    "listed",
+    "read_only",
+    "share",
+    "values",
+]
+
+#: Whatever `as_array` takes: what NumPy takes, and more.
+ArrayLike: TypeAlias = Any
+#: What an op is pushed over: an array, or a Python scalar that takes the dtype of the arrays it meets.
+Operand: TypeAlias = "NDArray | bool | int | float | complex"
+
+_OPERANDS = frozenset([NDArray, bool, int, float, complex])
+_FRESH = frozenset([bool, int, float, complex, list, tuple])
+
+
+def engine_of(*arrays: object) -> Engine:
+    """Return the engine of the first NDArray among `arrays`, or else the default one.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._call.operands import engine_of
+    >>> engine_of(1, weft.asarray(2)) is weft.get_engine()
+    True
+    """
+    for x in arrays:
+        if isinstance(x, NDArray):
+            return x.engine
+    return get_engine()
+
+
+def as_array(
+    x: ArrayLike,
+    like: NDArray | None = None,
+    *,
+    engine: Engine | None = None,
+    dtype: DType | None = None,
+) -> NDArray:
+    """Return an NDArray as it is, a tensor that was moved as what stands for it, and anything else as a new one that holds its present values.
+
+    Parameters
+    ----------
+    x : array-like
+        An NDArray, a NumPy array or scalar, a Python scalar, a sequence, or an object with a buffer or with DLPack.
+    like : NDArray, optional
+        An array whose engine a new one is to have.
+    engine : Engine, optional
+        The engine of a new array, where `like` is not given.
+    dtype : numpy.dtype, optional
+        The dtype of a new array.
+
+    Raises
+    ------
+    TypeError
+        If arrays cannot have the elements' type.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._call.operands import as_array
+    >>> as_array([1, 2])
+    NDArray([1, 2])
+    """
+    if isinstance(x, NDArray):
+        return x if x.__class__ is NDArray else x._now
+    if is_symbol(x):
+        return x  # type: ignore[no-any-return] # a symbol goes where arrays go, up to the call
+    if is_symbol(like):
+        return x  # type: ignore[no-any-return] # a number: composing refuses all else
+    owner = like.engine if like is not None else engine or get_engine()
+    return wrap(host_array(x, dtype), owner, own=True)
+
+
+def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = True) -> np.ndarray[Any, Any]:
+    """Return a NumPy array of an array-like, of a dtype that arrays may have: a copy, or shared memory for ``copy=False``."""
+    if hasattr(x, "__dlpack__") and not is_host(x):
+        x = np.from_dlpack(x)
+    try:
+        found: np.ndarray[Any, Any] = np.asarray(x)
+    except ValueError as error:
+        if isinstance(error, WeftError) or not isinstance(
+            x, list | tuple
+        ):  # what an object's own conversion raises is its own
+            raise
+        raise ArgumentValueError(f"no array can be made of it: {error}") from None
+    if x.__class__ in _FRESH and copy and found.dtype in SUPPORTED and (dtype is None or dtype is found.dtype):
+        return found  # of Python's numbers: nobody else has it
+    wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))
+    fresh = isinstance(x, int | float | complex | list | tuple)
+    if found.dtype.kind == "O" and fresh and (isinstance(x, int) or wanted.kind in "iu"):
+        return np.array(x, wanted)  # an integer over 64 bits: NumPy says whether it fits
+    if found.dtype.kind not in "biufc":
+        as_dtype(found.dtype)  # raises: nothing is read from text or from objects
+    if found.dtype.kind == "c" and wanted.kind not in "cb":
+        raise ArgumentTypeError(
+            f"cannot make an array of dtype {wanted} from complex values: take real() or imag() first"
+        )
+    if fresh and found.dtype.kind in "iu" and wanted.kind in "iu":
+        return np.array(x, wanted)  # NumPy checks the range of Python integers
+    with np.errstate(all="ignore"):
+        return np.array(found, wanted, copy=None if fresh and copy else copy)
+
+
+def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a view that cannot be written through."""
+    shown = array.view()
+    shown.flags.writeable = False
+    return shown
+
+
+def values(x: NDArray) -> np.ndarray[Any, Any]:
+    """Wait for an array, and return a read-only NumPy view of its values."""
+    shown = x._now
+    shown.wait_to_read()
+    return read_only(shown._storage())
+
+
+def share(one: NDArray, other: NDArray) -> bool:
+    """Return whether two arrays are views of one buffer."""
+    return one._shares_buffer(other)
+
+
+def is_host(x: object) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Return whether `x` is a NumPy array."""
+    return isinstance(x, np.ndarray)
+
+
+def listed(x: object) -> tuple[Any, ...]:
+    """Return a tuple as it is, and anything else as the one item of a tuple."""
+    found: Any = x
+    return found if isinstance(x, tuple) else (x,)
+
+
+def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = False) -> tuple[Operand, ...]:
+    """Return NDArrays and Python scalars for whatever was given; the scalars take the arrays' dtype later.
+
+    Where there is no array and `some_array` asks for one, all become arrays.
+    """
+    for x in arrays:
+        if type(x) not in _OPERANDS:
+            break
+    else:
+        if not some_array or NDArray in map(type, arrays):
+            return arrays
+    if any(map(is_symbol, arrays)):
+        raise Composing
+    engine = engine_of(*arrays, *listed(out))
+    found = tuple([x if type(x) in _OPERANDS else _operand(x, engine) for x in arrays])
+    if some_array and not any(isinstance(x, NDArray) for x in found):
+        return tuple([as_array(x, engine=engine) for x in found])
+    return found
+
+
+def _operand(x: Any, engine: Engine) -> Operand:
+    if isinstance(x, NDArray):
+        return x
+    for kind in (int, float, complex):  # subclasses, as of enum.IntEnum, but for NumPy's own, whose dtype counts
+        if isinstance(x, kind) and not isinstance(x, np.generic):
+            return kind(x)  # type: ignore[arg-type] # an instance of itself
+    return as_array(x, engine=engine)

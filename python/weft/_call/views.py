@@ -1,0 +1,98 @@
+"""Ops whose result is a view: a new shape, strides and offset over the same memory. Nothing is pushed for them.
+
+A layout function states such an op once, on plain numbers: its inference rule, the view and, where a copy is asked for
+(a graph, another device), the shape of that copy all follow from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from weft._call.symbol_hook import compose
+from weft._core import NDArray, tape_hear_view
+from weft._registry.op import Aval, register_op
+from weft._registry.shapes import Shape, contiguous_strides
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._registry.avals import DType
+
+__all__ = ["Layout", "register_view", "view"]
+
+
+class Layout(NamedTuple):
+    """Where the elements of a view lie: `strides` and `offset` in bytes, from the first element of the viewed array."""
+
+    shape: Shape
+    strides: Shape
+    offset: int = 0
+
+
+def view(
+    x: NDArray, shape: Sequence[int], strides: Sequence[int], offset: int = 0, dtype: DType | None = None
+) -> NDArray:
+    """Return a view of `x`: same memory, no op.
+
+    Parameters
+    ----------
+    x : NDArray
+        The array.
+    shape, strides : sequence of int
+        The view's, the strides in bytes.
+    offset : int, default: 0
+        Where it starts, in bytes from the first element of `x`.
+    dtype : numpy.dtype, optional
+        As what its bytes are read; by default as those of `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._call.views import view
+    >>> view(weft.asarray([1, 2, 3]), (2,), (16,))
+    NDArray([1, 3])
+    """
+    return x._strided(tuple(shape), tuple(strides), offset, dtype)
+
+
+def register_view(
+    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Layout]], Callable[..., NDArray]]:
+    """Register a view op from `layout(shape, strides, **attributes)`; the result makes the view of an NDArray.
+
+    Parameters
+    ----------
+    name : str
+        The op's name.
+    copy : callable
+        NumPy's function of the same meaning, for places that cannot share memory: `copy(x, **attributes)`.
+    aliases : tuple of str, optional
+        Further names of the op.
+    """
+
+    def decorate(layout: Callable[..., Layout]) -> Callable[..., NDArray]:
+        def infer(x: Aval, **attributes: object) -> Aval:
+            return Aval(layout(x.shape, contiguous_strides(x.shape, x.dtype.itemsize), **attributes).shape, x.dtype)
+
+        def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
+            np.copyto(out, copy(x, **attributes))
+
+        def show(x: NDArray, **attributes: object) -> NDArray:
+            if not isinstance(x, NDArray):
+                return compose(op, (x,), attributes)  # a symbol, of a symbol
+            shape, strides, offset = layout(x.shape, x.strides, **attributes)
+            result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+            if x._heard:
+                tape_hear_view(op, x, result, attributes)
+            return result
+
+        op = register_op(name, infer=infer, aliases=aliases)(compute)
+        code = layout.__code__
+        op.set_attribute("attribute_names", code.co_varnames[2 : code.co_argcount + code.co_kwonlyargcount])
+        op.set_attribute("view", show)
+        op.set_attribute("shares_memory", value=True)
+        return show
+
+    return decorate

@@ -1,0 +1,50 @@
+"""The displays of notebooks: an engine's figures, a trace's timeline, and a cell that is traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft._core import Engine
+from weft._ops.trace import trace
+from weft._trace.markup import table
+
+__all__ = ["attach", "load_ipython_extension"]
+
+
+def attach() -> None:
+    """Give engines what notebooks ask for; done once, when weft is imported."""
+    setattr(Engine, "_repr_html_", _engine)  # noqa: B010 - the class is made elsewhere, without it
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Take in the cell magic ``%%weft_trace``: called by ``%load_ext weft``.
+
+    Parameters
+    ----------
+    ipython : IPython.InteractiveShell
+        The shell.
+
+    Examples
+    --------
+    >>> import weft
+    >>> class Shell:
+    ...     def register_magic_function(self, function, kind, name):
+    ...         print(kind, name)
+    >>> weft.load_ipython_extension(Shell())
+    cell weft_trace
+    """
+
+    def weft_trace(line: str, cell: str) -> object:
+        """Run the cell, and show who ran what when; a name in the line keeps the trace under it."""
+        with trace() as recorded:
+            ran = ipython.run_cell(cell)
+        if line.strip():
+            ipython.push({line.strip(): recorded})
+        return recorded if ran.success else None
+
+    ipython.register_magic_function(weft_trace, "cell", "weft_trace")
+
+
+def _engine(engine: Engine) -> str:
+    """Return an engine's figures as a table."""
+    return table([("engine", "")], engine.stats().items())

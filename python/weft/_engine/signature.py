@@ -1,0 +1,168 @@
+"""The signature of a task: the parameters that are accesses, and the way a call fills them."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any, ForwardRef
+
+import weft
+from weft._engine.access import Access, access_of
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class TaskSignature:
+    """The accesses that a function's parameters declare, read once.
+
+    Parameters
+    ----------
+    function : Callable
+        The function; its annotations may be strings.
+
+    Attributes
+    ----------
+    accesses : list of (str, Access)
+        Name and access of each parameter that declares one, in order.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If no parameter declares an access, if ``*args`` or ``**kwargs`` does, or if an annotation cannot be evaluated.
+    """
+
+    __slots__ = ("_fewest", "_most", "_signature", "_slots", "accesses")
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._signature = _signature_of(function)
+        self.accesses: list[tuple[str, Access]] = []
+        self._slots: list[tuple[int, Any]] = []
+        parameters = self._signature.parameters.values()
+        names = _Names(function)
+        for index, parameter in enumerate(parameters):
+            try:
+                access = _access_of_parameter(parameter, names)
+            except ArgumentTypeError as error:
+                raise ArgumentTypeError(f"parameter {str(parameter).partition(':')[0]!r}: {error}") from None
+            if access is not None:
+                positional = parameter.kind in _POSITIONAL
+                self.accesses.append((parameter.name, access))
+                self._slots.append((index if positional else sys.maxsize, parameter.default))
+        if not self.accesses:
+            raise ArgumentTypeError(
+                "no parameter is annotated weft.Read, weft.Mutate or weft.Overwrite: declare what the task accesses"
+            )
+        required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
+        self._fewest = len(required)  # a required keyword-only parameter keeps calls off the short way below
+        self._most = sum(p.kind in _POSITIONAL for p in parameters)
+        if any(p.kind is p.KEYWORD_ONLY for p in required):
+            self._fewest = sys.maxsize
+
+    def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
+        """Return the argument for each of `accesses`, in order.
+
+        Parameters
+        ----------
+        args : sequence of object
+            The positional arguments of the call.
+        kwargs : mapping of str to object
+            Its keyword arguments.
+
+        Returns
+        -------
+        list of object
+            Arguments, and defaults where the call gave none.
+
+        Raises
+        ------
+        TypeError
+            If the function cannot be called with these arguments.
+        """
+        if not kwargs and self._fewest <= len(args) <= self._most:
+            return [args[index] if index < len(args) else default for index, default in self._slots]
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return [bound.arguments[name] for name, _ in self.accesses]
+
+
+class _Unknown:
+    """A name in an annotation that is not defined at run time, and whatever is made of it."""
+
+    def __getattr__(self, name: str) -> _Unknown:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __getitem__(self, item: object) -> _Unknown:
+        return self
+
+    def __or__(self, other: object) -> _Unknown:
+        return self
+
+    __ror__ = __or__
+
+
+class _Names(dict[str, Any]):
+    """The names that a function's string annotations may use.
+
+    Names imported under ``TYPE_CHECKING`` become `_Unknown`, so that ``Read[np.ndarray]`` is read without numpy; the
+    words of this package are known even then.
+    """
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__()
+        target: Any = inspect.unwrap(function)
+        while isinstance(target, functools.partial):
+            target = inspect.unwrap(target.func)
+        if not hasattr(target, "__globals__"):
+            target = getattr(target, "__call__", None)  # noqa: B004 - the method of a callable instance
+        words = {"weft": weft, "Read": weft.Read, "Mutate": weft.Mutate, "Overwrite": weft.Overwrite}
+        self._scopes: list[Mapping[str, Any]] = [getattr(target, "__globals__", {}), vars(builtins), words]
+
+    def __missing__(self, name: str) -> Any:
+        return next((scope[name] for scope in self._scopes if name in scope), _Unknown())
+
+
+def _signature_of(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature, leaving annotations that name undefined things unevaluated."""
+    try:
+        if sys.version_info >= (3, 14):
+            import annotationlib  # noqa: PLC0415 - new in 3.14
+
+            return inspect.signature(function, annotation_format=annotationlib.Format.FORWARDREF)
+        return inspect.signature(function)
+    except ValueError as error:
+        raise ArgumentTypeError(
+            f"its signature cannot be read ({error}): wrap it in a function with annotated parameters"
+        ) from None
+
+
+def _access_of_parameter(parameter: inspect.Parameter, names: _Names) -> Access | None:
+    """Return the access that one parameter declares."""
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        annotation = _evaluated(annotation, names)
+    if isinstance(annotation, (_Unknown, ForwardRef)):
+        raise ArgumentTypeError(
+            f"its annotation {parameter.annotation!r} is not defined at run time, where weft must see whether it "
+            "declares an access: import it outside `if TYPE_CHECKING`"
+        )
+    access = access_of(annotation)
+    if access is not None and parameter.kind in _VARIADIC:
+        raise ArgumentTypeError(f"weft.{access.value} needs a parameter of its own for each object")
+    return access
+
+
+def _evaluated(text: str, names: _Names) -> object:
+    """Return the value of a string annotation."""
+    try:
+        return eval(text, {}, names)  # noqa: S307 - the text is the function's own source
+    except Exception as error:  # noqa: BLE001 - an annotation may raise anything
+        raise ArgumentTypeError(f"its annotation {text!r} cannot be evaluated: {error}") from None

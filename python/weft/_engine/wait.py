@@ -1,0 +1,151 @@
+"""Waiting for objects: `wait`."""
+
+from __future__ import annotations
+
+import time
+from typing import SupportsFloat
+
+from weft._core import NDArray, Variable
+from weft._engine.default import get_engine
+from weft._engine.task import TaskHandle
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+
+def wait(*objs: object, timeout: float | None = None) -> None:
+    """Wait until every task pushed so far that changes `objs` is done.
+
+    Without arguments, wait for everything pushed on the default engine.
+
+    Parameters
+    ----------
+    *objs : object
+        Objects that were given to tasks on the default engine, or handles of tasks, variables and arrays of any engine. A view of a
+        NumPy array stands for the array that owns the memory.
+    timeout : float, optional
+        The most seconds to wait for all of them together; None waits without limit.
+
+    Raises
+    ------
+    WaitTimeoutError
+        If the time runs out. The ops go on.
+    DeadlockError
+        If called inside an op that accesses one of `objs` itself.
+    ArgumentTypeError
+        If an object can have no variable, being neither a variable nor weakly referenceable.
+    BaseException
+        Where an op failed, the exception that it raised; where several `objs` failed by several exceptions, all of
+        them as an `ExceptionGroup`, after all of `objs` have been waited for.
+
+    See Also
+    --------
+    Engine.wait_for_var : Wait for one variable.
+    Engine.wait_for_all : Wait for all ops of an engine.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> @weft.task
+    ... def double(x: weft.Mutate[numpy.ndarray]) -> None:
+    ...     x *= 2
+    >>> x = numpy.ones(3)
+    >>> doubling = double(x)
+    >>> weft.wait(x)
+    >>> x
+    array([2., 2., 2.])
+    """
+    _check_timeout(timeout)
+    if not objs:
+        get_engine().wait_for_all(timeout)
+        return
+    # All variables first: an object without one is reported before any time is spent.
+    waited = [_waited(obj) for obj in objs]
+    deadline = None if timeout is None else time.monotonic() + timeout
+    failures: list[Exception] = []
+    for one in waited:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        try:
+            if isinstance(one, NDArray):
+                one.wait_to_read(left)
+            else:
+                one.engine.wait_for_var(one, left)
+        except Exception as error:
+            failure = one.exception()
+            # An error of the wait itself. An op's is the same object, or, where no callable raised it, made anew.
+            if failure is not error and (type(failure), str(failure)) != (type(error), str(error)):
+                raise
+            if not any(error is failure for failure in failures):
+                failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        msg = "several ops failed"
+        raise ExceptionGroup(msg, failures)
+
+
+async def wait_async(*objs: object) -> None:
+    """Wait in asyncio until every task pushed so far that changes `objs` is done, without blocking the event loop.
+
+    Arrays can be awaited one by one, too. They are not hashable, as NumPy's are not, so `asyncio.gather` and
+    `asyncio.wait` do not take them: they take what this function returns.
+
+    Parameters
+    ----------
+    *objs : object
+        As in `wait`, at least one.
+
+    Raises
+    ------
+    TypeError
+        If nothing is given.
+    BaseException
+        Where an op failed, the exception that it raised; where several `objs` failed by several exceptions, all of
+        them as an `ExceptionGroup`, after all of `objs` have been waited for.
+
+    Examples
+    --------
+    >>> import asyncio, weft
+    >>> async def main() -> list[float]:
+    ...     x, y = weft.ones(2) + 1, weft.ones(3) * 3
+    ...     await weft.wait_async(x, y)
+    ...     return [*x.tolist(), *y.tolist()]
+    >>> asyncio.run(main())
+    [2.0, 2.0, 3.0, 3.0, 3.0]
+    """
+    if not objs:
+        raise ArgumentTypeError(
+            "wait_async() takes what to wait for: arrays, variables, handles of tasks, objects of tasks"
+        )
+    failures: list[Exception] = []
+    for one in [_waited(obj) for obj in objs]:
+        try:
+            await one
+        except Exception as error:  # noqa: BLE001 - an op may raise anything
+            if not any(error is failure for failure in failures):
+                failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        msg = "several ops failed"
+        raise ExceptionGroup(msg, failures)
+
+
+def _check_timeout(timeout: object) -> None:
+    """Reject what is no time, before any of it is spent."""
+    wanted = "timeout must be None or a number of seconds of at least 0, not"
+    if timeout is None:
+        return
+    if not isinstance(timeout, SupportsFloat):
+        raise ArgumentTypeError(f"{wanted} {type(timeout).__name__}")
+    try:
+        seconds = float(timeout)
+    except OverflowError:
+        seconds = -1.0
+    if not seconds >= 0:  # nor what is no number
+        raise ArgumentValueError(f"{wanted} {timeout!r}")
+
+
+def _waited(obj: object) -> Variable | NDArray:
+    """Return what tells when an object is ready."""
+    if isinstance(obj, TaskHandle):
+        return obj._variable
+    return obj if isinstance(obj, (Variable, NDArray)) else get_engine().variable_of(obj)

@@ -1,0 +1,241 @@
+"""From a call on symbols to a node."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._call.symbol_hook import MixedOperandsError, is_symbol
+from weft._core import Input, SymbolCore
+from weft._graph.naming import HIDDEN, chosen, current_texts, named, next_name
+from weft._graph.symbols import Symbol
+from weft.errors import GraphError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._registry.op import Op
+
+__all__ = ["compose_call", "compose_op", "constant", "function_named", "function_of", "spelled", "split_notes"]
+
+_INPUT = Input()
+_NUMBERS = (bool, int, float, complex)
+#: Operands that become constants.
+_SEQUENCES = (list, tuple, np.ndarray)
+_call = SymbolCore.call
+
+
+def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """Return the symbol of a call, or a tuple of those of its results.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.composing import compose_call
+    >>> compose_call(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {})
+    <Symbol add...>
+    """
+    inputs: list[SymbolCore] = []
+    plain = True
+    for x in arrays:
+        if x.__class__ is Symbol:
+            inputs.append(x._core)
+        else:
+            plain = False
+    if not plain:
+        if any(isinstance(x, _SEQUENCES) for x in arrays):
+            arrays = tuple(map(constant, arrays))
+        inputs = [x._core for x in arrays if is_symbol(x)]
+        attributes = {**attributes, "operands": _template(op, arrays)}
+    name, texts = next_name(op.name)
+    result = Symbol(_call(op._entry, name, attributes, inputs, None, spelled(texts)))
+    return result if op.nout == 1 else tuple(result)
+
+
+def constant(x: Any) -> Any:
+    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is none or larger than a file should hold.
+
+    Examples
+    --------
+    >>> from weft._graph.composing import constant
+    >>> constant([1, 2]).list_attr()
+    {'dtype': 'dtype(int64)', 'shape': '(2,)', 'values': '(1, 2)'}
+    """
+    given: Any = x
+    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+        return given
+    from weft._call.operands import host_array  # noqa: PLC0415 - for those alone who give one
+    from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
+    from weft._registry.op import get_op  # noqa: PLC0415 - as above
+
+    found = host_array(given)
+    if not found.ndim or found.size > LARGEST:
+        return given
+    name, texts = _manager_name("constant")
+    attributes = {"shape": found.shape, "dtype": found.dtype, "values": tuple(found.ravel().tolist())}
+    return Symbol(_call(get_op("constant")._entry, name, attributes, [], None, texts))
+
+
+def _manager_name(hint: str) -> tuple[str, dict[str, Any] | None]:
+    """Return the name of a node that nobody has asked for, and what is noted on it."""
+    return named(None, hint), spelled(current_texts())
+
+
+def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for x in arrays:
+        if is_symbol(x):
+            found.append(_INPUT)
+        elif isinstance(x, _NUMBERS):
+            found.append(x.item() if isinstance(x, np.generic) else x)
+        elif isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.ndim):
+            found.append(x.item())
+        else:
+            raise MixedOperandsError(op.name, type(arrays[len(found)]).__name__)
+    return tuple(found)
+
+
+def spelled(texts: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return texts of a node with underscores around their keys, by which files tell them from attributes.
+
+    Examples
+    --------
+    >>> from weft._graph.composing import spelled
+    >>> spelled({"ctx_group": "first"})
+    {'__ctx_group__': 'first'}
+    """
+    if not texts:
+        return None
+    return {key if key.startswith("__") and key.endswith("__") else f"__{key}__": text for key, text in texts.items()}
+
+
+def compose_op(
+    op: Op, arrays: tuple[Any, ...], name: str | None, texts: dict[str, Any], given: dict[str, Any]
+) -> Symbol:
+    """Return the symbol of a call with inputs by position and by name; an input that is not given becomes a variable.
+
+    Raises
+    ------
+    GraphError
+        If a keyword is neither an input nor an attribute.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.composing import compose_op
+    >>> compose_op(weft.ops.get_op("matmul"), (), "product", {}, {}).list_arguments()
+    ['product_x1', 'product_x2']
+    """
+    name = named(name, op.name)
+    keyword = {key: each._core for key, each in given.items() if isinstance(each, Symbol)}
+    rest = {key: each for key, each in given.items() if key not in keyword}
+    attributes, noted = split_notes(op, name, rest)
+    arrays = tuple(map(constant, arrays))
+    positional = [x for x in arrays if isinstance(x, Symbol)]
+    if len(positional) < len(arrays):
+        attributes["operands"] = _template(op, arrays)
+    all_texts = spelled({**current_texts(), **texts, **noted})
+    return Symbol(_call(op._entry, name, attributes, [x._core for x in positional], keyword, all_texts))
+
+
+def split_notes(op: Op, name: str, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the attributes among the keywords of a call, and what is to be noted on its node.
+
+    Raises
+    ------
+    GraphError
+        If a keyword belongs to a variable, or to nothing.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.composing import split_notes
+    >>> split_notes(weft.ops.get_op("sum"), "s", {"axis": 0, "ctx_group": "first"})
+    ({'axis': 0}, {'ctx_group': 'first'})
+    """
+    attributes = dict(given)
+    noted = [key for key in given if key in HIDDEN or (key.startswith("__") and key.endswith("__"))]
+    texts = {key: str(attributes.pop(key)) for key in noted}
+    for key, value in attributes.items():
+        for hidden in HIDDEN:
+            if key.endswith(f"_{hidden}"):
+                owner = key[: -len(hidden) - 1]
+                raise GraphError(
+                    f"node {name!r}: {key!r} is no attribute of op {op.name!r}: say it of the variable, by "
+                    f"{owner}=weft.symbol.Variable('{name}_{owner}', {hidden}={value!r})"
+                )
+    return attributes, texts
+
+
+def _missing(op: Op, function: Callable[..., Any], count: int, given: dict[str, Any]) -> list[str]:
+    """Return the inputs that a function must have and that it was not given: they become variables."""
+    inputs = op.attribute("input_names", ())
+    rest = list(signature(function).parameters.values())[count:]
+    wanted = [each.name for each in rest if each.default is each.empty and each.name not in given]
+    return [] if callable(inputs) else [each for each in wanted if each in inputs]
+
+
+def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return what `weft.symbol` has under the name of an op: by NumPy's arguments where weft has a function of it."""
+
+    def compose(*arrays: Any, name: str | None = None, attr: dict[str, str] | None = None, **given: Any) -> Any:
+        texts = dict(attr or {})
+        if function is not None and arrays and not any(isinstance(each, Symbol) for each in given.values()):
+            count = op.attribute("num_inputs", None)
+            if not isinstance(count, int) or len(arrays) >= count or not isinstance(arrays[0], Symbol):
+                for key in [key for key in given if key in HIDDEN or key.startswith("__")]:
+                    texts[key] = str(given.pop(key))
+                missing = _missing(op, function, len(arrays), given) if isinstance(arrays[0], Symbol) else ()
+                if missing:
+                    name = named(name, op.name)
+                    given.update({each: Symbol(SymbolCore.variable(f"{name}_{each}", None)) for each in missing})
+                with chosen(name, texts):
+                    try:
+                        return function(*arrays, **given)
+                    except TypeError:
+                        if _are_of(function, arrays, given):
+                            raise
+                # What is no argument of the function is none of the op either, which says so.
+        result = compose_op(op, arrays, name, texts, given)
+        return result if op.nout == 1 else tuple(result)
+
+    compose.__name__ = compose.__qualname__ = op.name
+    compose.__doc__ = op.docstring or getattr(function, "__doc__", None) or f"Compose a call of the op {op.name!r}."
+    return compose
+
+
+def _are_of(function: Callable[..., Any], arrays: tuple[Any, ...], given: dict[str, Any]) -> bool:
+    """Return whether a function takes these arguments."""
+    from weft._numpy.names import signature_of  # noqa: PLC0415 - for the mistaken
+
+    signature = signature_of(function)
+    try:
+        if signature is not None:
+            signature.bind(*arrays, **given)
+    except TypeError:
+        return False
+    return True
+
+
+def function_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what `weft.symbol` has under the name of a function that is made of several ops: `name` is that of the first.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.symbol.vstack([weft.symbol.Variable("x"), weft.symbol.Variable("y")], name="rows").name
+    'rows'
+    """
+
+    def compose(*arrays: Any, name: str | None = None, attr: dict[str, str] | None = None, **given: Any) -> Any:
+        texts = dict(attr or {})
+        for key in [key for key in given if key in HIDDEN or key.startswith("__")]:
+            texts[key] = str(given.pop(key))
+        with chosen(name, texts):
+            return function(*arrays, **given)
+
+    compose.__name__ = compose.__qualname__ = name
+    compose.__doc__ = function.__doc__
+    return compose

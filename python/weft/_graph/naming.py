@@ -1,0 +1,174 @@
+"""Names of nodes, and notes on all nodes that are made in a block."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from contextvars import Token
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["HIDDEN", "AttrScope", "NameManager", "Prefix", "chosen", "current_texts", "next_name"]
+
+#: Notes that may be written without their underscores.
+HIDDEN = frozenset(["ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"])
+
+
+class NameManager:
+    """Names nodes that are given no name: the op's name and a number, counted in the block of the manager.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.symbol.Variable("x")
+    >>> with weft.symbol.NameManager():
+    ...     print((x + 1).name, (x + 1).name)
+    add0 add1
+    """
+
+    __slots__ = ("_counts", "_tokens")
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._tokens: list[Token[NameManager]] = []
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return `name`, or a new one that begins with `hint`."""
+        if name:
+            return name
+        counts = self._counts
+        number = counts[hint] = counts.get(hint, -1) + 1
+        return f"{hint}{number}"
+
+    def __enter__(self) -> Self:
+        """Name what is made in the block."""
+        self._tokens.append(_manager.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave names to who gave them before."""
+        _manager.reset(self._tokens.pop())
+
+
+class Prefix(NameManager):
+    """Puts a prefix before the names of all nodes that are made in its block, given ones too.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.symbol.Prefix("net_"):
+    ...     weft.symbol.exp(weft.symbol.Variable("x"), name="e").name
+    'net_e'
+    """
+
+    __slots__ = ("_prefix",)
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        if not isinstance(prefix, str):
+            raise ArgumentTypeError(f"Prefix takes the text that names begin with, and {prefix!r} was given")
+        self._prefix = prefix
+
+    def get(self, name: str | None, hint: str) -> str:
+        """Return a name with the prefix."""
+        return self._prefix + super().get(name, hint)
+
+
+class AttrScope:
+    """Notes texts on all nodes and variables that are made in its block.
+
+    Parameters
+    ----------
+    **attrs : str
+        What to note, by key. Inner blocks count before outer ones, and what is said of a node before either.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.symbol.AttrScope(ctx_group="first"):
+    ...     x = weft.symbol.Variable("x")
+    >>> x.attr("ctx_group")
+    'first'
+    """
+
+    __slots__ = ("_texts", "_tokens")
+
+    def __init__(self, **attrs: str) -> None:
+        for key, text in attrs.items():
+            if not isinstance(text, str):
+                raise ArgumentTypeError(
+                    f"AttrScope({key}=...) takes a text, and {text!r} was given: write {key}={str(text)!r}"
+                )
+        self._texts = attrs
+        self._tokens: list[Token[dict[str, str]]] = []
+
+    def __enter__(self) -> Self:
+        """Note the texts on what is made in the block."""
+        self._tokens.append(_texts.set({**_texts.get(), **self._texts}))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Note them no more."""
+        _texts.reset(self._tokens.pop())
+
+
+class chosen:  # noqa: N801 - used like a function
+    """Let the first node that is made in the block have this name and these texts.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.naming import chosen
+    >>> with chosen("total", {}):
+    ...     (weft.symbol.Variable("x") + 1).name
+    'total'
+    """
+
+    __slots__ = ("_given", "_token")
+
+    def __init__(self, name: str | None, texts: dict[str, Any]) -> None:
+        self._given: list[Any] = [name, texts, name, texts]
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+        self._token = _given.set(self._given)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it."""
+        _given.reset(self._token)
+
+
+_manager: ContextVar[NameManager] = ContextVar("weft_names", default=NameManager())  # noqa: B039 - shared on purpose
+_nothing: dict[str, str] = {}
+_texts: ContextVar[dict[str, str]] = ContextVar("weft_texts", default=_nothing)
+_given: ContextVar[list[Any] | None] = ContextVar("weft_given", default=None)
+
+
+def next_name(hint: str, *, instead: bool = False) -> tuple[str, dict[str, Any] | None]:
+    """Return the name of the node that is made now, and what is noted on it; `instead` of nodes made before in its block."""
+    given = _given.get()
+    if given is None:
+        return _manager.get().get(None, hint), _texts.get() or None
+    name, texts = given[2:] if instead else given[:2]
+    given[0], given[1] = None, {}
+    return _manager.get().get(name, hint), {**_texts.get(), **texts} or None
+
+
+def named(name: str | None, hint: str) -> str:
+    """Return `name` as the manager of this block has it, or a new one."""
+    return _manager.get().get(name, hint)
+
+
+def current_texts() -> dict[str, str]:
+    """Return what is noted on what is made now."""
+    return _texts.get()

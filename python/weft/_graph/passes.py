@@ -1,0 +1,162 @@
+"""Passes by name: registered, found, applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft._core import graph_apply_pass, graph_find_pass, graph_list_passes, graph_register_pass
+from weft._graph.graphs import Graph, core_of
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from weft._core import GraphCore
+
+__all__ = ["Pass", "apply_pass", "apply_passes", "get_pass", "list_passes", "register_pass"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass of the registry: what it needs and what it gives.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    change_graph : bool
+        Whether it returns another graph, rather than the same one with more attributes.
+    requires, provides : tuple of str
+        Attributes of the graph.
+    op_attributes : tuple of str
+        Attributes that each op of the graph must have.
+    """
+
+    name: str
+    change_graph: bool
+    requires: tuple[str, ...]
+    provides: tuple[str, ...]
+    op_attributes: tuple[str, ...]
+
+    def __call__(self, graph: Graph) -> Graph:
+        """Apply the pass."""
+        return apply_pass(graph, self.name)
+
+
+def register_pass(
+    name: str,
+    *,
+    change_graph: bool = False,
+    requires: str | Sequence[str] = (),
+    provides: str | Sequence[str] = (),
+    op_attributes: str | Sequence[str] = (),
+) -> Callable[[Callable[[Graph], Graph]], Callable[[Graph], Graph]]:
+    """Register the decorated function, from graph to graph, as a pass.
+
+    Parameters
+    ----------
+    name : str
+        The pass's name.
+    change_graph : bool, default: False
+        Whether it returns another graph, rather than the same one with more attributes.
+    requires, provides : str or sequence of str
+        Attributes of the graph that must be there and of the right kind, and that it leaves.
+    op_attributes : str or sequence of str
+        Attributes that each op of the graph must have.
+
+    Raises
+    ------
+    GraphError
+        If the name is taken.
+
+    Examples
+    --------
+    >>> import weft
+    >>> @weft.graph.register_pass("doctest_count", provides=["calls"])
+    ... def count(graph):
+    ...     graph.attrs["calls"] = sum(not node.is_variable for node in graph.indexed_graph().nodes)
+    ...     return graph
+    >>> weft.graph.apply_pass(weft.graph.Graph(weft.symbol.Variable("x") + 1), "doctest_count").attrs["calls"]
+    1
+    """
+
+    def register(function: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
+        def body(core: GraphCore) -> GraphCore:
+            result = function(Graph._of(core))
+            if not isinstance(result, Graph):
+                raise ArgumentTypeError(f"a pass returns a graph, and {name!r} has returned {type(result).__name__}")
+            return result._core
+
+        graph_register_pass(name, body, change_graph, _texts(requires), _texts(provides), _texts(op_attributes))
+        return function
+
+    return register
+
+
+def _texts(given: str | Iterable[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def get_pass(name: str) -> Pass:
+    """Return the pass of a name.
+
+    Raises
+    ------
+    GraphError
+        If there is none.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.graph.get_pass("PlanMemory").requires
+    ('shape', 'dtype')
+    """
+    change, requires, provides, keys = graph_find_pass(name)
+    return Pass(name, change, tuple(requires), tuple(provides), tuple(keys))
+
+
+def list_passes() -> tuple[str, ...]:
+    """Return the names of all passes, sorted.
+
+    Examples
+    --------
+    >>> import weft
+    >>> "infer_shape" in weft.graph.list_passes()
+    True
+    """
+    return tuple(graph_list_passes())
+
+
+def apply_pass(graph: Graph, name: str) -> Graph:
+    """Apply the pass of a name.
+
+    Raises
+    ------
+    GraphError
+        If the graph lacks what the pass requires, or that is of another kind; the message names the pass that provides it.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.graph.apply_pass(weft.graph.Graph(weft.symbol.Variable("x") + 1), "plan_memory")
+    Traceback (most recent call last):
+    ...
+    weft.errors.GraphError: pass 'plan_memory' requires the attribute 'shape' of the graph, which is not there: ...
+    """
+    return Graph._of(graph_apply_pass(core_of(graph), name))
+
+
+def apply_passes(graph: Graph, names: str | Iterable[str]) -> Graph:
+    """Apply passes one after the other; a text is the name of one.
+
+    Examples
+    --------
+    >>> import weft
+    >>> graph = weft.graph.Graph(weft.exp(weft.symbol.Variable("x", shape=(4,))))
+    >>> weft.graph.apply_passes(graph, ["InferShape", "InferType", "PlanMemory"]).attrs["storage_allocated_bytes"]
+    16
+    """
+    for name in _texts(names):
+        graph = apply_pass(graph, name)
+    return graph

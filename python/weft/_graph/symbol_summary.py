@@ -1,0 +1,59 @@
+"""A symbol as a table."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from weft._core import graph_infer_shape, graph_infer_type
+
+if TYPE_CHECKING:
+    from weft._graph.symbols import Symbol
+
+__all__ = ["summarize"]
+
+
+def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
+    """Return a table of nodes: op, shape of the first result, parameters, bytes. Arguments without given shapes count as parameters.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.symbol_summary import summarize
+    >>> print(summarize(weft.symbol.exp(weft.symbol.Variable("x"), name="e"), {"x": (2,)}).splitlines()[2].split())
+    ['e', 'exp', 'x', '(2,)', '0', '8']
+    """
+    graph = graph_infer_type(graph_infer_shape(symbol.graph, shapes, "__shape__"), {}, "__dtype__")
+    indexed = graph.indexed()
+    known: Any = graph.attribute("shape")
+    dtypes: Any = graph.attribute("dtype")
+    rows = [("name", "op", "inputs", "shape", "parameters", "bytes")]
+    parameters = weights = total = 0
+    counted: set[str] = set()
+    for number, node in enumerate(indexed.nodes):
+        entries = [indexed.entry_id(number, index) for index in range(node.num_outputs)]
+        sizes: list[Any] = [
+            prod(known[at]) if known[at] is not None and None not in known[at] else None for at in entries
+        ]
+        nbytes = None if None in sizes else sum(n * dtypes[at].itemsize for n, at in zip(sizes, entries, strict=True))
+        if node.is_variable:
+            if node.name not in shapes and nbytes is not None and node.name not in counted:
+                counted.add(node.name)
+                parameters, weights = parameters + sizes[0], weights + nbytes
+            continue
+        own = 0
+        for entry in node.inputs:
+            if entry.node.is_variable and entry.node.name not in shapes:
+                shape = known[indexed.entry_id(entry)]
+                own += prod(shape) if shape is not None and None not in shape else 0
+        total += nbytes or 0
+        names = ", ".join(entry.node.name for entry in node.inputs)
+        shape = "?" if known[entries[0]] is None else str(known[entries[0]]).replace("None", "?")
+        rows.append((node.name, node.op.name, names, shape, str(own), "?" if nbytes is None else str(nbytes)))
+    widths = [min(max(len(row[at]) for row in rows), 40) for at in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines.append(f"parameters: {parameters} ({weights} bytes); results: {total} bytes")
+    return "\n".join(lines)

@@ -1,0 +1,96 @@
+"""The training graph of an executor: forwards and backwards as one graph, as small as shapes allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weft.errors import ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weft._core import GraphCore, NDArray
+    from weft._graph.symbols import Symbol
+
+__all__ = ["NEVER_AGAIN", "Again", "Trained", "trained_graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What may be computed again instead of kept.
+
+    Parameters
+    ----------
+    mirror : bool
+        Whatever makes the plan smaller.
+    limit : int or None
+        As little as makes it fit so many bytes.
+    """
+
+    mirror: bool
+    limit: int | None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is asked for."""
+        return self.mirror or self.limit is not None
+
+
+NEVER_AGAIN = Again(mirror=False, limit=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A graph of forwards and backwards; with shapes and dtypes of its entries where they are known."""
+
+    graph: GraphCore
+    sizes: tuple[list[Any], list[Any]] | None
+
+
+def trained_graph(
+    symbol: Symbol, both: Symbol, arrays: Mapping[str, NDArray], heads: Sequence[str], again: Again
+) -> Trained:
+    """Return forwards and backwards without what shapes make needless, some of it computed again.
+
+    Parameters
+    ----------
+    symbol, both : Symbol
+        Forwards; and forwards and backwards.
+    arrays : dict of str to NDArray
+        Arguments and states.
+    heads : sequence of str
+        The variables that stand for the gradients of the outputs.
+    again : Again
+        What may be computed again.
+
+    Raises
+    ------
+    ShapeError
+        If something is to be computed again, and shapes do not follow from the arrays.
+    PlanError
+        If nothing was found that fits the limit.
+    """
+    from weft import graph as g  # noqa: PLC0415 - which knows symbols
+
+    shapes = {name: x.shape for name, x in arrays.items()}
+    dtypes = {name: x.dtype for name, x in arrays.items()}
+    own = set(symbol.list_inputs())
+    made = (
+        symbol.infer_shape_partial(**{name: each for name, each in shapes.items() if name in own})[1],
+        symbol.infer_type(**{name: each for name, each in dtypes.items() if name in own})[1],
+    )
+    shapes.update(zip(heads, made[0], strict=True))
+    dtypes.update(zip(heads, made[1], strict=True))
+    there = set(both.list_inputs())
+    graph = g.infer_shape(g.Graph(both), {name: each for name, each in shapes.items() if name in there})
+    graph = g.infer_type(graph, {name: each for name, each in dtypes.items() if name in there})
+    if graph.attrs["shape_num_unknown_nodes"]:
+        if again.wanted:
+            raise ShapeError("what is computed again is chosen by sizes, and shapes do not follow from the arguments")
+        return Trained(graph._core, None)
+    graph = g.eliminate_identity(graph)
+    if again.wanted:
+        outside = both.list_outputs()[len(symbol) :]
+        graph = g.recompute(graph, symbol, memory_limit=again.limit, external=outside)
+    return Trained(graph._core, (graph.attrs["shape"], graph.attrs["dtype"]))

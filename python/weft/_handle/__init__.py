@@ -1,0 +1,1 @@
+"""NDArray as a class: methods, operators, conversions."""

@@ -1,0 +1,119 @@
+"""Operators: the calls that the type slots hand over when no loop is cached for their operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._call.dispatch import call
+from weft._call.filling import assign
+from weft._call.outputs import check_target
+from weft._call.plans import LOOPED
+from weft._core import NDArray, tape_hears
+from weft._ops import elementwise as functions
+from weft._registry.op import get_op
+
+if TYPE_CHECKING:
+    from weft._registry.op import Op
+
+__all__ = ["TAKEN", "dispatch_operator", "divmod_of"]
+
+_UNARY = {"negative", "positive", "abs", "bitwise_invert"}
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_BINARY = {
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "pow",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+}
+_OPS: dict[str, Op] = {name: get_op(name) for name in _UNARY | _COMPARISONS | _BINARY}
+_IN_PLACE: dict[str, Op] = {f"i{name}": get_op(name) for name in _BINARY}
+
+for _name in LOOPED:
+    _OPS[_name].operator = True
+
+#: The exponents for which ``**`` is another function, as in NumPy: faster, and exact to the last bit.
+_POWERS = {2: get_op("square"), 0.5: get_op("sqrt"), -1: get_op("reciprocal"), 1: get_op("positive")}
+
+#: What an operator takes beside an NDArray. Any other class gets the chance to do it itself, by its reflected method:
+#: in-place operators too, which the core lets through with these alone.
+TAKEN = (NDArray, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
+
+
+def dispatch_operator(name: str, left: Any, right: Any) -> Any:
+    """Push the op of an operator.
+
+    Parameters
+    ----------
+    name : str
+        The op's name, with an "i" in front for an in-place operator.
+    left, right : object
+        The operands, at least one of them an NDArray; `right` is None for a unary operator.
+
+    Returns
+    -------
+    NDArray or NotImplemented
+        The result; `left` itself of an in-place operator.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._handle.operators import dispatch_operator
+    >>> dispatch_operator("add", weft.asarray([1, 2]), 1)
+    NDArray([2, 3])
+    """
+    if name in _UNARY:
+        return call(_OPS[name], left)
+    if not (_takes(left) and _takes(right)):
+        return NotImplemented
+    if name in ("matmul", "imatmul"):
+        return _matmul(name, left, right)
+    op = _IN_PLACE.get(name)
+    target = None if op is None else left
+    if op is None:
+        op = _OPS[name]
+    if op.name == "pow" and type(right) in (int, float) and right in _POWERS and left.dtype.kind in _kinds(right):
+        return call(_POWERS[right], left, out=target)
+    return call(op, left, right, out=target)
+
+
+def divmod_of(left: Any, right: Any) -> Any:
+    """Return what ``divmod()`` gives for `left` and `right`, or NotImplemented."""
+    if not (_takes(left) and _takes(right)):
+        return NotImplemented
+    return functions.divmod(left, right)
+
+
+def _takes(operand: Any) -> bool:
+    return isinstance(operand, TAKEN)
+
+
+def _kinds(exponent: Any) -> str:
+    """Return the kinds of dtype whose power of `exponent` is another function's value, in the same dtype."""
+    if exponent < 0:
+        return "f" if isinstance(exponent, float) else "fc"
+    return "fc" if isinstance(exponent, float) else "iufc"
+
+
+def _matmul(name: str, left: Any, right: Any) -> Any:
+    from weft._ops.products import matmul  # noqa: PLC0415 - products are imported after the operators
+
+    if name == "imatmul" and left._known and tape_hears((left, right)):
+        left, right, target = left.copy(), right.copy() if right is left else right, left  # the gradient needs both
+        assign(target, matmul(left, right))
+        return target
+    result = matmul(left, right)
+    if name == "matmul":
+        return result
+    check_target("matmul", left, result.shape, result.dtype, exact=True)
+    assign(left, result)
+    return left

@@ -1,1 +1,0 @@
-"""What stands behind `weft.tensor`, `weft.device` and `weft.model`."""

@@ -1,0 +1,1 @@
+"""NumPy's protocols on NDArray, and hints for the names of other libraries."""

@@ -1,0 +1,130 @@
+"""Arguments as NumPy's functions take them, given to weft's.
+
+The array API's functions have positional arrays and keywords, NumPy's have positions for all, and some other names. Both
+ways are taken: by NumPy's functions on NDArrays, and by weft's own functions in a script that was written for NumPy.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+
+from weft._call.symbol_hook import UnknownFactError, deferred
+from weft._numpy.names import original, signature_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    F = TypeVar("F", bound="Callable[..., Any]")
+
+__all__ = ["adapt", "lenient"]
+
+_NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
+#: NumPy's names for arguments of ours.
+_RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol"}
+#: What NumPy's `order` may be here, where elements of new arrays lie in C order.
+_ORDERS = (None, "C", "K", "A")
+_STABLE = frozenset(["stable", "mergesort"])
+
+
+def lenient(name: str, function: F) -> F:
+    """Return the function of this name so that it takes its arguments as NumPy's does, too.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.clip(weft.asarray([1, 5, 9]), a_min=2, a_max=8)
+    NDArray([2, 5, 8])
+    """
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except UnknownFactError as unknown:
+            return deferred(name, args, kwargs, unknown)
+        except TypeError as error:
+            here = error.__traceback__
+            if here is None or here.tb_next is not None:
+                raise  # of the function's own, not of its arguments' names and places
+            theirs = original(function)
+            adapted = None if theirs is None else adapt(theirs, function, args, kwargs)
+            if adapted is None:
+                raise
+        return called(*adapted[0], **adapted[1])
+
+    return cast("F", called)
+
+
+def adapt(
+    func: Callable[..., Any], own: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Return arguments for `own` that mean what these mean to NumPy's `func`; None if it has no such arguments.
+
+    An argument that `own` knows by its name is given by name, another by its place, and one that only NumPy knows may be
+    left out if it has its default.
+    """
+    theirs, ours = signature_of(func), signature_of(own)
+    if ours is None:
+        return list(args), dict(kwargs)
+    if theirs is not None:
+        try:
+            bound = theirs.bind(*args, **kwargs)
+        except TypeError:
+            return None
+        moved = _by_name(bound, ours)
+        if moved is None:
+            return None
+        positional, named = moved
+    else:
+        positional, named = list(args), dict(kwargs)
+    try:
+        ours.bind(*positional, **named)
+    except TypeError:
+        return None
+    return positional, named
+
+
+def _by_name(bound: inspect.BoundArguments, ours: inspect.Signature) -> tuple[list[Any], dict[str, Any]] | None:
+    kinds = inspect.Parameter
+    keywords = {name for name, each in ours.parameters.items() if each.kind is kinds.KEYWORD_ONLY}
+    places = [
+        name
+        for name, each in ours.parameters.items()
+        if each.kind in {kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD}
+    ]
+    swallows = any(each.kind is kinds.VAR_POSITIONAL for each in ours.parameters.values())
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for place, (given, value) in enumerate(bound.arguments.items()):
+        parameter = bound.signature.parameters[given]
+        name = given if given in ours.parameters else _RENAMED.get(given, given)
+        if parameter.kind is kinds.VAR_POSITIONAL:
+            if not swallows:
+                return None
+            positional.extend(value)
+        elif parameter.kind is kinds.VAR_KEYWORD:
+            named.update(value)
+        elif value is _NO_VALUE or _is_default(value, parameter.default) or (name == "order" and value in _ORDERS):
+            continue
+        elif name == "kind" and "stable" in keywords:
+            named["stable"] = value in _STABLE
+        elif name in keywords or name in places[len(positional) :]:
+            if name in places and places.index(name) == len(positional) and not named:
+                positional.append(value)
+            else:
+                named[name] = value
+        elif place == len(positional) < len(places) and not named:
+            positional.append(value)
+        else:
+            return None
+    return positional, named
+
+
+def _is_default(value: object, default: object) -> bool:
+    return value is default or (
+        isinstance(value, bool | int | float | str) and type(value) is type(default) and value == default
+    )

@@ -1,0 +1,1 @@
+"""The ops of arrays, one file a family."""

@@ -1,0 +1,380 @@
+"""The push of a draw: the work of NumPy's `Generator`, on a state that draws mutate.
+
+The state of a generator is a small array: the words of NumPy's Philox. An op that draws mutates it, so the engine runs
+the draws of one generator in the order of their pushes, at any worker count, and everything else beside them. A worker
+loads the words into a NumPy generator of its own, draws, and stores them.
+
+Here: state, pushing, and `distribution`, which turns a declaration (a signature and one sentence) into a method.
+The declarations themselves are in `weft.random`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from weft._call.dispatch import call
+from weft._core import NDArray, push_compute
+from weft._registry.op import Aval, Op, register_op
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = [
+    "Parameter",
+    "Size",
+    "distribution",
+    "drawing_op",
+    "is_count",
+    "output_shape",
+    "pack",
+    "push_draw",
+    "scratch",
+    "snapshot",
+    "unpack",
+]
+
+Size: TypeAlias = int | Sequence[int] | None
+Parameter: TypeAlias = "NDArray | npt.ArrayLike"
+Shape: TypeAlias = tuple[int, ...]
+
+#: What a distribution's method takes beside the distribution's parameters.
+_OPTIONS = frozenset({"self", "size", "dtype", "out", "method", "endpoint", "check_valid", "tol"})
+#: One line for each parameter's name, for the docstrings.
+_MEANING = {
+    "a": "Shape parameter, positive.",
+    "alpha": "Concentrations of the k components, positive; shape ``(k,)``.",
+    "b": "Second shape parameter, positive.",
+    "check_valid": "What to do when `cov` is not positive semidefinite.",
+    "colors": "Numbers of items of each of the k kinds; shape ``(k,)``.",
+    "cov": "Covariance, symmetric and positive semidefinite; shape ``(k, k)``.",
+    "df": "Degrees of freedom, positive.",
+    "dfden": "Degrees of freedom of the denominator, positive.",
+    "dfnum": "Degrees of freedom of the numerator, positive.",
+    "dtype": "Type of the result.",
+    "endpoint": "Whether `high` itself may be drawn.",
+    "high": "Upper end.",
+    "kappa": "Concentration, not negative.",
+    "lam": "Expected number of events, not negative.",
+    "left": "Lower end.",
+    "loc": "Centre.",
+    "low": "Lower end, which may be drawn.",
+    "mean": "Mean.",
+    "method": "NumPy's algorithm of that name.",
+    "mode": "Where the density peaks, between `left` and `right`.",
+    "mu": "Mode, in radians.",
+    "n": "Number of trials or of successes wanted.",
+    "nbad": "Number of items of the other kind.",
+    "ngood": "Number of items of the kind that is counted.",
+    "nonc": "Non-centrality, not negative.",
+    "nsample": "Number of items taken.",
+    "out": "Array to fill instead of a new one.",
+    "p": "Probability, from 0 to 1.",
+    "pvals": "Probabilities of the k outcomes, which sum to 1; shape ``(..., k)``.",
+    "right": "Upper end.",
+    "scale": "Scale, not negative.",
+    "shape": "Shape parameter, not negative.",
+    "sigma": "Standard deviation of the logarithm, not negative.",
+    "size": "Shape of the result; by default that of the parameters, broadcast.",
+    "tol": "Tolerance of the check of `cov`.",
+}
+
+_threads = threading.local()
+
+
+class Drawing(Protocol):
+    """What `distribution` needs of a generator: the state that its draws mutate."""
+
+    _state: NDArray
+
+
+G = TypeVar("G", bound=Drawing)
+P = ParamSpec("P")
+
+
+def scratch() -> np.random.Generator:
+    """NumPy generator of this thread, in whatever state: for draws that load one first, and for checks."""
+    # One per thread: NumPy locks a generator while it draws, and a fork would hand a locked one to the child.
+    try:
+        generator: np.random.Generator = _threads.generator
+    except AttributeError:
+        generator = _threads.generator = np.random.Generator(np.random.Philox(0))
+    return generator
+
+
+def pack(state: Mapping[str, Any]) -> npt.NDArray[np.uint64]:
+    """Words of NumPy's dictionary of a Philox state: counter, key, buffer, place in it, half a word and whether."""
+    counter, key = state["state"]["counter"], state["state"]["key"]
+    rest = (state["buffer_pos"], state["has_uint32"], state["uinteger"])
+    return np.concatenate((counter, key, state["buffer"], np.array(rest, np.uint64)))
+
+
+def unpack(words: npt.NDArray[np.uint64]) -> dict[str, Any]:
+    """NumPy's dictionary of the Philox state in `words`."""
+    place, has_half, half = words[10:].tolist()
+    return {
+        "bit_generator": "Philox",
+        "state": {"counter": words[:4], "key": words[4:6]},
+        "buffer": words[6:10],
+        "buffer_pos": place,
+        "has_uint32": has_half,
+        "uinteger": half,
+    }
+
+
+def drawing_op(
+    name: str,
+    infer: Callable[..., Aval | tuple[Aval, ...]],
+    fill: Callable[..., object],
+    *,
+    nout: int = 1,
+    mutates: int = 0,
+) -> Op:
+    """Register the op ``random.<name>``, whose first operand is the state.
+
+    Its computation is ``fill(generator, *outputs, *operands, **attributes)``; `infer` does not see the state. The
+    first `mutates` operands after the state are changed too.
+    """
+
+    def rule(_: Aval, *avals: Aval, failure: object = None, **attributes: Any) -> Aval | tuple[Aval, ...]:  # noqa: ARG001
+        return infer(*avals, **attributes)
+
+    @register_op(f"random.{name}", infer=rule, nout=nout, mutates=range(1 + mutates))
+    def op(*views: npt.NDArray[Any], failure: dict[int, Exception] | None = None, **attributes: Any) -> None:
+        words = views[nout]
+        generator = scratch()
+        generator.bit_generator.state = unpack(words)
+        try:
+            fill(generator, *views[:nout], *views[nout + 1 :], **attributes)
+        except Exception as error:
+            if failure is None:
+                raise
+            failure[_address(views[0])] = error
+        else:
+            words[:] = pack(generator.bit_generator.state)
+
+    return op
+
+
+def _address(view: npt.NDArray[Any]) -> int:
+    return int(view.__array_interface__["data"][0])
+
+
+def push_draw(op: Op, state: NDArray, *arrays: NDArray, out: NDArray | None = None, **attributes: Any) -> NDArray:
+    """Push a draw with one result, over arrays whose values may turn out to be refused by NumPy."""
+    if not arrays:
+        return only(call(op, state, out=out, **attributes))
+    # Values that NumPy refuses are the result's failure, not the generator's, which has not moved.
+    # By the result's memory: replays of a program, of which each has a result of its own, may be under way together.
+    failure: dict[int, Exception] = {}
+
+    def report(drawn: npt.NDArray[Any]) -> None:
+        error = failure.pop(_address(drawn), None)
+        if error is not None:
+            raise error
+
+    result = only(call(op, state, *arrays, out=out, failure=failure, **attributes))
+    push_compute(report, (), (), (result,), name=op.name)
+    return result
+
+
+def only(results: NDArray | tuple[NDArray, ...]) -> NDArray:
+    """Return the result of an op that has one."""
+    assert isinstance(results, NDArray)  # noqa: S101 - for the type checker
+    return results
+
+
+def snapshot(value: Any) -> Any:
+    """Take `value` as it is now: arrays and sequences are copied, numbers and NDArrays are not."""
+    kept = value is None or isinstance(value, NDArray | bool | int | float | complex | np.generic)
+    return cast("Any", value) if kept else np.array(value)
+
+
+def is_count(value: object) -> bool:
+    """Return whether `value` is a number of things, not an array of them."""
+    return isinstance(value, int | np.integer)
+
+
+def output_shape(size: Size) -> Shape | None:
+    """`size` as a tuple, checked; None stays None."""
+    if size is None:
+        return None
+    entries = tuple(size) if isinstance(size, Sequence | np.ndarray) else (size,)
+    try:
+        shape = tuple(map(operator.index, entries))
+    except TypeError:
+        raise ArgumentTypeError(f"size must be an int or a sequence of ints, not {size!r}") from None
+    if any(length < 0 for length in shape):
+        raise ArgumentValueError(f"size has a negative dimension: {shape}")
+    return shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What is known of a distribution before it is drawn from."""
+
+    name: str
+    parameters: tuple[str, ...]
+    result: np.dtype[Any] | None  # None: what the option `dtype` says
+    core: tuple[int, ...]  # dimensions of each parameter that belong to one draw
+    stacked: bool  # whether parameters with a core may have more dimensions
+    trial: int  # draws that a check takes: some of NumPy's methods check nothing for an empty result
+    fills: bool  # whether NumPy's method has `out`
+
+    def infer(
+        self, *avals: Aval, names: tuple[str, ...], values: dict[str, Any], size: Shape | None, options: dict[str, Any]
+    ) -> Aval:
+        """Shape and dtype of a draw; what NumPy would refuse is refused, but for what the operands' values decide.
+
+        `names` are those of the parameters that are operands, `values` the other parameters.
+        """
+        for name, aval in zip(names, avals, strict=True):
+            if aval.dtype.kind == "c":
+                raise ArgumentTypeError(f"{self.name}: {name} must be real, not {aval.dtype}")
+        shapes: dict[str, Shape] = {name: np.shape(value) for name, value in values.items() if value is not None}
+        shapes.update(zip(names, (aval.shape for aval in avals), strict=True))
+        batch, event = self._shapes(shapes)
+        if size is not None and (len(batch) > len(size) or np.broadcast_shapes(batch, size) != size):
+            raise ArgumentValueError(f"{self.name}: size {size} does not fit parameters of shape {batch}")
+        if not avals:
+            try:
+                getattr(scratch(), self.name)(**values, **options, size=(self.trial, *batch))
+            except TypeError as error:
+                raise ArgumentTypeError(f"{self.name}: {error}") from None
+            except ValueError as error:
+                raise ArgumentValueError(f"{self.name}: {error}") from None
+        dtype = np.dtype(options["dtype"]) if self.result is None else self.result
+        return Aval((batch if size is None else size) + event, dtype)
+
+    def _shapes(self, shapes: Mapping[str, Shape]) -> tuple[Shape, Shape]:
+        """Shape of all draws by the parameters alone, and of one draw; ValueError where they do not fit."""
+        outer: list[Shape] = []
+        event: Shape = ()
+        for name, core in zip(self.parameters, self.core, strict=True):
+            shape = shapes.get(name, ())
+            if len(shape) < core or (len(shape) > core and not self.stacked and any(self.core)):
+                raise ArgumentValueError(f"{self.name}: {name} must have {core} dimensions, not the shape {shape}")
+            inner = shape[len(shape) - core :]
+            if event and core and set(inner) != set(event):
+                raise ArgumentValueError(f"{self.name}: {name} of shape {shape} does not fit {event[0]} components")
+            outer.append(shape[: len(shape) - core])
+            event = event or inner[:1]
+        try:
+            return np.broadcast_shapes(*outer), event
+        except ValueError:
+            given = ", ".join(f"{name} {shape}" for name, shape in zip(self.parameters, outer, strict=True))
+            raise ArgumentValueError(f"{self.name}: parameters cannot be broadcast together: {given}") from None
+
+    def fill(
+        self,
+        generator: np.random.Generator,
+        target: npt.NDArray[Any],
+        *views: npt.NDArray[Any],
+        names: tuple[str, ...],
+        values: dict[str, Any],
+        size: Shape | None,
+        options: dict[str, Any],
+    ) -> None:
+        """Draw into `target`."""
+        given = {**values, **dict(zip(names, views, strict=True)), **options}
+        if "check_valid" in given and not views:
+            given["check_valid"] = "ignore"  # it was checked at the call
+        method = getattr(generator, self.name)
+        if self.fills and target.flags.c_contiguous:
+            method(**given, size=size, out=target)
+        else:
+            np.copyto(target, method(**given, size=size))
+
+    def push(self, op: Op, state: NDArray, arguments: dict[str, Any]) -> NDArray:
+        """Push the draw that a method was asked for."""
+        given = {name: snapshot(arguments.pop(name)) for name in self.parameters}
+        size, out = output_shape(arguments.pop("size")), arguments.pop("out", None)
+        if out is not None:
+            if not isinstance(out, NDArray):
+                raise ArgumentTypeError(f"{self.name}: out must be an NDArray, not {type(out).__name__}")
+            if size not in {None, out.shape}:
+                raise ArgumentValueError(f"{self.name}: size is {size}, and out has the shape {out.shape}")
+            if out.dtype != arguments["dtype"]:
+                raise ArgumentTypeError(
+                    f"{self.name}: out has dtype {out.dtype}, the draw {np.dtype(arguments['dtype'])}"
+                )
+            size = out.shape
+        arrays = {name: value for name, value in given.items() if isinstance(value, NDArray)}
+        values = {name: value for name, value in given.items() if name not in arrays}
+        names = tuple(arrays)
+        return push_draw(op, state, *arrays.values(), out=out, names=names, values=values, size=size, options=arguments)
+
+
+def distribution(
+    result: type[np.generic] = np.float64,
+    *,
+    core: tuple[int, ...] | None = None,
+    stacked: bool = False,
+    trial: int = 0,
+    example: str,
+) -> Callable[[Callable[Concatenate[G, P], NDArray]], Callable[Concatenate[G, P], NDArray]]:
+    """Make a declared signature a method that pushes a draw with NumPy's method of that name.
+
+    Parameters
+    ----------
+    result
+        Type of the numbers drawn, unless an argument ``dtype`` says it.
+    core
+        For each parameter, the number of its dimensions that belong to one draw; by default none.
+    stacked
+        Whether parameters with core dimensions may have others in front of them.
+    trial
+        Number of draws that make NumPy check the arguments.
+    example
+        Arguments for the docstring's example, whose ``size`` is 3.
+    """
+
+    def declare(declared: Callable[Concatenate[G, P], NDArray]) -> Callable[Concatenate[G, P], NDArray]:
+        signature = inspect.signature(declared)
+        names = tuple(signature.parameters)
+        parameters = tuple(name for name in names if name not in _OPTIONS)
+        dtype = None if "dtype" in names else np.dtype(result)
+        core_of = core or (0,) * len(parameters)
+        rule = _Rule(declared.__name__, parameters, dtype, core_of, stacked, trial, "out" in names)
+        op = drawing_op(rule.name, rule.infer, rule.fill)
+
+        @functools.wraps(declared)
+        def method(self: G, /, *args: P.args, **kwargs: P.kwargs) -> NDArray:
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            arguments = dict(bound.arguments)
+            del arguments["self"]
+            return rule.push(op, self._state, arguments)
+
+        described = "\n".join(f"{name}\n    {_MEANING[name]}" for name in names[1:])
+        width = (2,) if core else ()
+        method.__doc__ = inspect.cleandoc(
+            f"""{declared.__doc__}
+
+            Parameters
+            ----------
+            {described.replace(chr(10), chr(10) + " " * 12)}
+
+            Returns
+            -------
+            NDArray
+                The numbers drawn; the call does not wait for them.
+
+            Examples
+            --------
+            >>> import weft
+            >>> weft.random.default_rng(7).{rule.name}({example}).shape
+            {(3, *width)}
+            """
+        )
+        return method
+
+    return declare

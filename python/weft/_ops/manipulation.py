@@ -1,0 +1,549 @@
+"""Functions that show the same elements in another shape or order. All but `roll` and some `reshape` return views."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from weft._call.calls import Elements, one
+from weft._call.operands import as_array
+from weft._call.symbol_hook import is_symbol
+from weft._call.views import Layout, register_view, view
+from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
+from weft._registry.op import Aval, broadcast_shapes as joined, register_op
+from weft._registry.shapes import (
+    AnyShape,
+    Axis,
+    Shape,
+    as_shape,
+    axes_in_order,
+    axis_index,
+    axis_tuple,
+    broadcast_strides,
+    contiguous_strides,
+    reduced_axes,
+    reshape_strides,
+    resolve_shape,
+)
+from weft.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._call.operands import ArrayLike
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "roll",
+    "rot90",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+    "unstack",
+]
+
+
+#: In which order of indices elements are taken, as NumPy names it.
+Order: TypeAlias = Literal["C", "F", "A", "K"]
+
+
+@register_view("permute_dims", np.transpose, aliases=("transpose",))
+def _permuted(shape: Shape, strides: Shape, *, axes: Shape | None) -> Layout:
+    order = tuple(reversed(range(len(shape)))) if axes is None else axes_in_order(axes, len(shape), "axes")
+    if len(order) != len(shape):
+        raise ArgumentValueError(f"axes {axes} do not match an array of shape {shape}")
+    return Layout(tuple(shape[i] for i in order), tuple(strides[i] for i in order))
+
+
+def _copy_expanded(x: Elements, *, axes: Shape) -> Elements:
+    return np.expand_dims(x, axes)
+
+
+def _copy_squeezed(x: Elements, *, axes: Shape) -> Elements:
+    return np.squeeze(x, axes)
+
+
+def _copy_flipped(x: Elements, *, axes: Shape) -> Elements:
+    return np.flip(x, axes)
+
+
+def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
+    return np.asarray(np.take(x, index, axis))
+
+
+@register_view("expand_dims", _copy_expanded)
+def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    ndim = len(shape) + len(axes)
+    new = axes_in_order(axes, ndim, "axis")
+    old = iter(zip(shape, strides, strict=True))
+    pairs = [(1, 0) if i in new else next(old) for i in range(ndim)]
+    return Layout(tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
+
+
+@register_view("squeeze", _copy_squeezed)
+def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    gone = axis_tuple(axes, len(shape))
+    if any(shape[i] != 1 for i in gone):
+        raise ArgumentValueError(f"cannot squeeze axes {axes} of shape {shape}: their length is not one")
+    kept = [i for i in range(len(shape)) if i not in gone]
+    return Layout(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
+
+
+@register_view("flip", _copy_flipped)
+def _flipped(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    turned = axis_tuple(axes, len(shape))
+    offset = sum((shape[i] - 1) * strides[i] for i in turned)
+    return Layout(shape, tuple(-s if i in turned else s for i, s in enumerate(strides)), offset)
+
+
+@register_view("broadcast_to", np.broadcast_to)
+def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Layout:
+    return Layout(shape, broadcast_strides(old, strides, shape))
+
+
+@register_view("select", _copy_selected)
+def _selected(shape: Shape, strides: Shape, *, axis: int, index: int) -> Layout:
+    return Layout((*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :]), index * strides[axis])
+
+
+def _infer_reshape(x: Aval, *, shape: AnyShape) -> Aval:
+    return Aval(resolve_shape(shape, math.prod(x.shape), x.shape), x.dtype)
+
+
+@register_op("reshape", infer=_infer_reshape)
+def _reshape(out: Elements, x: Elements, *, shape: AnyShape) -> None:
+    np.copyto(out, x.reshape(resolve_shape(shape, x.size, x.shape)))
+
+
+def _push_reshape(outputs: tuple[NDArray], operands: tuple[NDArray], **_: object) -> bool:
+    result, x = outputs[0], operands[0]
+    if result.strides != contiguous_strides(result.shape, result.itemsize):
+        return False
+    copy_elements(view(result, x.shape, contiguous_strides(x.shape, x.itemsize)), x)
+    return True
+
+
+_reshape.set_attribute("push", _push_reshape)
+
+
+def _infer_roll(x: Aval, *, shift: Shape, axes: Shape | None) -> Aval:
+    if axes is not None:
+        for axis in axes:
+            axis_index(axis, len(x.shape))
+        joined((len(shift),), (len(axes),))
+    return Aval(x.shape, x.dtype)
+
+
+@register_op("roll", infer=_infer_roll)
+def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> None:
+    np.copyto(out, np.roll(x, shift if axes is not None else sum(shift), axes))
+
+
+def _push_roll(outputs: tuple[NDArray], operands: tuple[NDArray], *, shift: Shape, axes: Shape | None) -> bool:
+    """Copy the pieces that move together."""
+    result, x = outputs[0], operands[0]
+    if recorded_calls() is not None:  # a recorded call is one step
+        return False
+    if axes is None:
+        if not (x._contiguous and result._contiguous):
+            return False
+        flat = [view(each, (each.size,), (each.itemsize,)) for each in (result, x)]
+        return push_roll(flat[0], flat[1], [(0, sum(shift))])
+    moves = np.broadcast(shift, axes)
+    return push_roll(result, x, [(axis_index(int(axis), x.ndim), int(by)) for by, axis in moves])
+
+
+_roll.set_attribute("push", _push_roll)
+
+
+def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool | None = None) -> NDArray:
+    """Give the elements another shape: a view where the layout in memory allows it, a copy otherwise.
+
+    Parameters
+    ----------
+    x : array_like
+        The array.
+    shape : int or tuple of int
+        The new shape with as many elements; one length may be -1 and is then found from the others.
+    order : {"C", "F", "A"}, default: "C"
+        Which index changes fastest, in both shapes: the last, the first, or the first if so the elements lie in memory.
+    copy : bool, optional
+        True always copies, False never does and raises ValueError where only a copy could do; None copies if it must.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.reshape(weft.arange(6), (2, -1)))
+    [[0 1 2]
+     [3 4 5]]
+    """
+    x = as_array(x)
+    if order != "C" and is_first_fastest(x, order):
+        return transpose(reshape(transpose(x), as_shape(shape)[::-1], copy=copy))
+    if is_symbol(x):
+        return one(_reshape, x, shape=as_shape(shape))
+    new = resolve_shape(shape, x.size, x.shape)
+    if copy:
+        strides = None
+    elif x._contiguous:
+        strides = contiguous_strides(new, x.itemsize)
+    else:
+        strides = reshape_strides(x.shape, x.strides, x.itemsize, new)
+    if strides is not None:
+        result = view(x, new, strides)
+        if x._heard:
+            tape_hear_view(_reshape, x, result, {"shape": new})
+        return result
+    if copy is False:
+        raise ArgumentValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")
+    return one(_reshape, x, shape=new)
+
+
+def is_first_fastest(x: NDArray, order: str) -> bool:
+    """Return whether `order`, one of NumPy's, means that the first index of `x` changes fastest.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._ops.manipulation import is_first_fastest
+    >>> x = weft.ones((2, 3))
+    >>> is_first_fastest(x, "A"), is_first_fastest(x.T, "A"), is_first_fastest(x, "F")
+    (False, True, True)
+    """
+    if order not in ("C", "F", "A", "K"):
+        raise ArgumentValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order in ("C", "F") or is_symbol(x):
+        return order == "F"
+    return not x._contiguous and view(x, x.shape[::-1], x.strides[::-1])._contiguous
+
+
+def ravel(x: ArrayLike, /, order: Order = "C") -> NDArray:
+    """Return the elements in one axis, in C order or another: a view where they lie so.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.ravel([[1, 2], [3, 4]]))
+    [1 2 3 4]
+    """
+    x = as_array(x)
+    if order != "C" and is_first_fastest(x, order):
+        x = transpose(x)
+    elif order == "K" and not is_symbol(x):
+        x = permute_dims(x, sorted(range(x.ndim), key=lambda axis: -builtins.abs(x.strides[axis])))
+    return reshape(x, -1 if is_symbol(x) else x.size)
+
+
+def flattened(x: ArrayLike) -> NDArray:
+    """Return the elements in one axis: an array that has but one as it is."""
+    return x if x.__class__ is NDArray and x.ndim == 1 else ravel(x)
+
+
+def permute_dims(x: ArrayLike, /, axes: Sequence[SupportsIndex]) -> NDArray:
+    """Return a view whose axis `i` is axis `axes[i]` of `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.permute_dims(weft.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return _permuted(as_array(x), axes=as_shape(axes))
+
+
+def transpose(x: ArrayLike, /, axes: Sequence[SupportsIndex] | None = None) -> NDArray:
+    """Return a view with the axes in the order `axes`, by default reversed.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.transpose(weft.zeros((2, 3, 4))).shape
+    (4, 3, 2)
+    """
+    x = as_array(x)
+    if is_symbol(x) and axes is None:
+        return _permuted(x, axes=None)
+    return _permuted(x, axes=tuple(reversed(range(x.ndim))) if axes is None else as_shape(axes))
+
+
+def matrix_transpose(x: ArrayLike, /) -> NDArray:
+    """Return a view with the last two axes swapped.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.matrix_transpose(weft.zeros((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    x = as_array(x)
+    if x.ndim < 2:  # noqa: PLR2004 - a matrix has two axes
+        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {x.shape}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(x: ArrayLike, axis1: SupportsIndex, axis2: SupportsIndex, /) -> NDArray:
+    """Return a view with two axes exchanged.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.swapaxes(weft.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    x = as_array(x)
+    order = list(range(x.ndim))
+    i, j = axis_index(axis1, x.ndim), axis_index(axis2, x.ndim)
+    order[i], order[j] = j, i
+    return _permuted(x, axes=tuple(order))
+
+
+def moveaxis(x: ArrayLike, source: AnyShape, destination: AnyShape, /) -> NDArray:
+    """Return a view with the axes `source` at the places `destination`, the others in their order.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.moveaxis(weft.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = as_array(x)
+    old = axes_in_order(as_shape(source), x.ndim, "source")
+    new = axes_in_order(as_shape(destination), x.ndim, "destination")
+    if len(old) != len(new):
+        raise ArgumentValueError(
+            f"as many axes must leave as arrive, got source={source} and destination={destination}"
+        )
+    order = [i for i in range(x.ndim) if i not in old]
+    for at, axis in sorted(zip(new, old, strict=True)):
+        order.insert(at, axis)
+    return _permuted(x, axes=tuple(order))
+
+
+def expand_dims(x: ArrayLike, /, axis: AnyShape = 0) -> NDArray:
+    """Return a view with new axes of length 1 at the places `axis` of the result.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.expand_dims(weft.zeros((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
+    return _expanded(as_array(x), axes=as_shape(axis))
+
+
+def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
+    """Return a view without the axes `axis`, which must have length 1; by default without all such axes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.squeeze(weft.zeros((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    x = as_array(x)
+    if is_symbol(x) and axis is not None:
+        return _squeezed(x, axes=as_shape(axis))
+    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else reduced_axes(axis, x.ndim)
+    return _squeezed(x, axes=axes)
+
+
+def flip(x: ArrayLike, /, axis: Axis = None) -> NDArray:
+    """Return a view with the elements in reverse order along `axis`, by default along all axes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.flip([1, 2, 3]))
+    [3 2 1]
+    """
+    x = as_array(x)
+    if is_symbol(x):
+        return _flipped(x, axes=None if axis is None else as_shape(axis))
+    return _flipped(x, axes=axis_tuple(axis, x.ndim))
+
+
+def flipud(x: ArrayLike, /) -> NDArray:
+    """Return a view with the first axis reversed.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.flipud([1, 2, 3]))
+    [3 2 1]
+    """
+    return flip(x, axis=0)
+
+
+def fliplr(x: ArrayLike, /) -> NDArray:
+    """Return a view with the second axis reversed.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.fliplr([[1, 2, 3]]))
+    [[3 2 1]]
+    """
+    return flip(x, axis=1)
+
+
+def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArray:
+    """Return a view turned by `k` quarters in the plane of two axes, from the first towards the second.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.rot90([[1, 2], [3, 4]]))
+    [[2 4]
+     [1 3]]
+    """
+    x = as_array(x)
+    first, second = axes_in_order(axes, x.ndim, "axes")
+    quarters = k % 4
+    if quarters == 2:  # noqa: PLR2004 - half a turn
+        return flip(x, axis=(first, second))
+    if quarters == 1:
+        return swapaxes(flip(x, axis=second), first, second)
+    return flip(swapaxes(x, first, second), axis=second) if quarters else x
+
+
+def broadcast_to(x: ArrayLike, /, shape: AnyShape) -> NDArray:
+    """Return a view that repeats the elements over a larger shape.
+
+    Many elements of the view are the same memory: what is written to one shows in all of them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.broadcast_to([1, 2], (2, 2)))
+    [[1 2]
+     [1 2]]
+    """
+    return _broadcast(as_array(x), shape=as_shape(shape))
+
+
+def broadcast_arrays(*arrays: ArrayLike) -> list[NDArray]:
+    """Return views of all arrays in the shape that they broadcast to.
+
+    Examples
+    --------
+    >>> import weft
+    >>> [x.shape for x in weft.broadcast_arrays([[1], [2]], [1, 2, 3])]
+    [(2, 3), (2, 3)]
+    """
+    converted = [as_array(x) for x in arrays]
+    shape = joined(*(x.shape for x in converted))
+    return [_broadcast(x, shape=shape) for x in converted]
+
+
+def broadcast_shapes(*shapes: AnyShape) -> Shape:
+    """Return the shape that arrays of these shapes broadcast to.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return joined(*(as_shape(shape) for shape in shapes))
+
+
+def unstack(x: ArrayLike, /, *, axis: SupportsIndex = 0) -> tuple[NDArray, ...]:
+    """Return the views of `x` at each index along `axis`, without that axis.
+
+    Examples
+    --------
+    >>> import weft
+    >>> first, second = weft.unstack([[1, 2], [3, 4]])
+    >>> print(second)
+    [3 4]
+    """
+    x = as_array(x)
+    at = axis_index(axis, x.ndim)
+    return tuple(_selected(x, axis=at, index=i) for i in range(x.shape[at]))
+
+
+def roll(x: ArrayLike, /, shift: AnyShape, axis: AnyShape | None = None) -> NDArray:
+    """Return a copy with the elements moved by `shift` along `axis`; those that leave come back at the other end.
+
+    Without an axis the elements move in C order, whatever the shape.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.roll([1, 2, 3, 4], 1))
+    [4 1 2 3]
+    """
+    if x.__class__ is NDArray and shift.__class__ is int and not _roll.replaced:
+        found = fresh_roll(x, shift, axis, _roll)
+        if found is not None:
+            return found
+    axes = None if axis is None else as_shape(axis)
+    return one(_roll, as_array(x), shift=as_shape(shift), axes=axes)
+
+
+def atleast_1d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
+    """Return views with at least one axis.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.atleast_1d(1.0).shape
+    (1,)
+    """
+    return _at_least(arrays, lambda shape: shape or (1,))
+
+
+def atleast_2d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
+    """Return views with at least two axes; new ones come first.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.atleast_2d([1, 2, 3]).shape
+    (1, 3)
+    """
+    return _at_least(arrays, lambda shape: (*(1,) * (2 - len(shape)), *shape))
+
+
+def atleast_3d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
+    """Return views with at least three axes, as NumPy places them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.atleast_3d([1, 2, 3]).shape
+    (1, 3, 1)
+    """
+    padded: dict[int, Callable[[Shape], Shape]] = {
+        0: lambda _: (1, 1, 1),
+        1: lambda shape: (1, *shape, 1),
+        2: lambda shape: (*shape, 1),
+    }
+    return _at_least(arrays, lambda shape: padded.get(len(shape), tuple)(shape))
+
+
+def _at_least(arrays: tuple[ArrayLike, ...], new_shape: Callable[[Shape], Shape]) -> NDArray | list[NDArray]:
+    views = [reshape(x, new_shape(x.shape)) for x in map(as_array, arrays)]
+    return views[0] if len(views) == 1 else views

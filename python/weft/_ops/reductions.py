@@ -1,0 +1,418 @@
+"""Reductions by one of NumPy's binary ufuncs: `sum`, `prod`, `max`, `min`, `all`, `any`; and `ptp`.
+
+Where NumPy has an inner loop for exactly the dtype of operand and result, a reduction runs that loop on a worker without
+the GIL; everything else calls NumPy's function.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._call.calls import one
+from weft._call.copies import cast_loop, copy_cast
+from weft._call.operands import as_array
+from weft._call.views import view
+from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
+from weft._registry.op import Aval, as_dtype, broadcast_shapes, register_op
+from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import DTypeLike
+
+    from weft._call.calls import DType, Elements
+    from weft._call.operands import ArrayLike
+    from weft._registry.op import Op
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "max",
+    "min",
+    "prod",
+    "ptp",
+    "sum",
+]
+
+
+def total_dtype(x: DType, given: DType | None) -> DType:
+    """Return 64 bits for sums and products of small integers, as the standard asks."""
+    if given is not None:
+        return given
+    return np.dtype({"b": "i8", "i": "i8", "u": "u8"}.get(x.kind, x))
+
+
+def reduction(rule: Callable[[DType, DType | None], DType], *, identity: bool = True) -> Callable[..., Aval]:
+    """Make the inference rule of a reduction; without an identity it needs elements or an `initial` value."""
+
+    def infer(
+        x: Aval,
+        *masks: Aval,
+        axis: Shape | None = None,
+        dtype: DType | None = None,
+        keepdims: bool = False,
+        initial: complex | None = None,
+        **_: object,
+    ) -> Aval:
+        axes = axis_tuple(axis, len(x.shape))
+        for mask in masks:
+            if mask.dtype != np.bool_:
+                raise ArgumentTypeError(f"where= takes an array of bool, got dtype {mask.dtype}")
+            if broadcast_shapes(mask.shape, x.shape) != x.shape:
+                raise ArgumentValueError(
+                    f"where= of shape {mask.shape} does not broadcast to the array's shape {x.shape}"
+                )
+        if not identity and initial is None:
+            if masks:
+                raise ArgumentValueError(
+                    "a maximum or minimum with where= needs initial=: nothing may be left to compare"
+                )
+            if 0 in [x.shape[i] for i in axes]:
+                raise ArgumentValueError(f"no maximum or minimum of no elements: shape {x.shape} along axes {axes}")
+        return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), rule(x.dtype, dtype))
+
+    return infer
+
+
+def same_dtype(x: DType, given: DType | None = None) -> DType:
+    """Return the dtype of the operand."""
+    del given  # such reductions have no dtype=
+    return x
+
+
+def _spread(x: DType, given: DType | None = None) -> DType:
+    """Return the dtype of a largest element less a smallest one."""
+    if x.kind == "b":
+        raise ArgumentTypeError("ptp: booleans have no difference; cast them by astype()")
+    return same_dtype(x, given)
+
+
+def _truth(x: DType, given: DType | None = None) -> DType:
+    del x, given  # of no influence
+    return np.dtype(np.bool_)
+
+
+#: Elements up to which a reduction casts all of them first; NumPy does so piece by piece.
+_CAST = 1 << 16
+
+
+def chosen(masks: tuple[Elements, ...]) -> dict[str, Any]:
+    """Return NumPy's arguments for a reduction of the elements that a mask chooses, or of all."""
+    return {"where": masks[0]} if masks else {}
+
+
+@cache
+def loop_of(ufunc: np.ufunc, dtype: DType) -> Loop | None:
+    """Return NumPy's inner loop of two operands of a dtype that gives the same."""
+    return Loop.of(ufunc, (dtype, dtype, dtype))
+
+
+#: Dtypes of real numbers that have loops for sums, quotients and roots.
+ROOTED = frozenset(map(np.dtype, ("f4", "f8")))
+
+
+@cache
+def root_of(dtype: DType) -> Loop | None:
+    """Return NumPy's inner loop for square roots of a dtype in it."""
+    return Loop.of(np.sqrt, (dtype, dtype))
+
+
+def reduce_by_loop(
+    ufunc: np.ufunc, result: NDArray, x: NDArray, *, axis: Shape | None = None, keepdims: bool = False, **_: object
+) -> bool:
+    """Push NumPy's inner loop over `axis` if there is one for just this dtype; return whether it was pushed."""
+    axes = axis_tuple(axis, x.ndim)
+    if not axes or x.size == 0:
+        return False
+    loop = loop_of(ufunc, result.dtype)
+    if loop is None:
+        return False
+    if x.dtype != result.dtype:
+        exact = result.dtype.kind not in "fc"  # sums of floating-point numbers depend on where the pieces end
+        if not exact or x.size > _CAST or cast_loop(x.dtype, result.dtype) is None or recorded_calls() is not None:
+            return False
+        same = beside(x, x.shape, result.dtype)
+        copy_cast(same, x)
+        x = same
+    if not keepdims:
+        strides = iter(result.strides)
+        layout = [(1, x.itemsize) if i in axes else (n, next(strides)) for i, n in enumerate(x.shape)]
+        result = view(result, [n for n, _ in layout], [s for _, s in layout])
+    loop.reduce(result, x, axes)
+    return True
+
+
+def _ufunc_reduction(
+    name: str,
+    ufunc: np.ufunc,
+    rule: Callable[[DType, DType | None], DType],
+    *,
+    identity: bool = True,
+    aliases: tuple[str, ...] = (),
+) -> Op:
+    """Register a reduction by one of NumPy's binary ufuncs."""
+    typed = ufunc in (np.add, np.multiply)
+
+    def compute(
+        out: Elements,
+        x: Elements,
+        *masks: Elements,
+        axis: Shape | None = None,
+        keepdims: bool = False,
+        initial: complex | None = None,
+        **_: object,
+    ) -> None:
+        options = chosen(masks)
+        if initial is not None:
+            options["initial"] = initial
+        if typed:
+            options["dtype"] = out.dtype
+        ufunc.reduce(x, axis=axis, out=out, keepdims=keepdims, **options)
+
+    op = register_op(name, infer=reduction(rule, identity=identity), aliases=aliases)(compute)
+
+    def push(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
+        return (
+            len(operands) == 1
+            and attributes.get("initial") is None
+            and reduce_by_loop(ufunc, outputs[0], operands[0], **attributes)
+        )
+
+    op.set_attribute("push", push)
+    if ufunc not in (np.logical_and, np.logical_or):
+        op.set_attribute("kernels", name)
+    return op
+
+
+def _ptp(out: Elements, x: Elements, *, axis: Shape | None = None, keepdims: bool = False, **_: object) -> None:
+    np.ptp(x, axis=axis, out=out, keepdims=keepdims)
+
+
+_SUM = _ufunc_reduction("sum", np.add, total_dtype)
+_PROD = _ufunc_reduction("prod", np.multiply, total_dtype)
+_MAX = _ufunc_reduction("max", np.maximum, same_dtype, identity=False, aliases=("amax",))
+_MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=("amin",))
+_ALL = _ufunc_reduction("all", np.logical_and, _truth)
+_ANY = _ufunc_reduction("any", np.logical_or, _truth)
+_PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
+
+
+@cache
+def _own_loop(ufunc: np.ufunc, dtype: DType) -> Loop | None:
+    """Return the loop of a reduction whose result is of the array's own dtype; None if it is of another one."""
+    summed = ufunc in (np.add, np.multiply) and total_dtype(dtype, None) != dtype
+    return None if summed else loop_of(ufunc, dtype)
+
+
+def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> NDArray | None:
+    """Push a reduction of which nothing has to be found out first; return None where there is more to it."""
+    loop = _own_loop(ufunc, x.dtype)
+    return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims, op)
+
+
+def sum(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Add up the elements along `axis`.
+
+    Parameters
+    ----------
+    x : array_like
+        The array.
+    axis : int or tuple of int, optional
+        The axes along which the elements are added, by default all.
+    dtype : dtype, optional
+        The result's dtype: by default int64 or uint64 for integers and bool, otherwise that of `x`.
+    out : NDArray, optional
+        An array of the result's shape to write to.
+    keepdims : bool, default: False
+        Whether the axes stay, with length 1.
+    initial : scalar, optional
+        What the sum starts from.
+    where : array_like of bool, optional
+        Which elements to add; it broadcasts to the shape of `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.sum([[1, 2], [3, 4]], axis=0)
+    NDArray([4, 6])
+    """
+    if x.__class__ is NDArray and dtype is None and out is None and initial is None and where is None:
+        found = _shortly(_SUM, np.add, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
+    return reduced(_SUM, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
+
+
+def prod(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Multiply the elements along `axis`; parameters as in `sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.prod([[1, 2], [3, 4]], axis=0)
+    NDArray([3, 8])
+    """
+    if x.__class__ is NDArray and dtype is None and out is None and initial is None and where is None:
+        found = _shortly(_PROD, np.multiply, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
+    return reduced(_PROD, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
+
+
+def max(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the largest elements along `axis`, NaN where there is one; parameters as in `sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.max([[1, 4], [3, 2]], axis=0)
+    NDArray([3, 4])
+    """
+    if x.__class__ is NDArray and out is None and initial is None and where is None:
+        found = _shortly(_MAX, np.maximum, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
+    return reduced(_MAX, x, axis, out, where, keepdims=keepdims, initial=initial)
+
+
+def min(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the smallest elements along `axis`, NaN where there is one; parameters as in `sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.min([[1, 4], [3, 2]], axis=0)
+    NDArray([1, 2])
+    """
+    if x.__class__ is NDArray and out is None and initial is None and where is None:
+        found = _shortly(_MIN, np.minimum, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
+    return reduced(_MIN, x, axis, out, where, keepdims=keepdims, initial=initial)
+
+
+amax = max
+amin = min
+
+
+def ptp(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepdims: bool = False) -> NDArray:
+    """Return the difference of the largest and the smallest element along `axis`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ptp([1, 4, 2]).item()
+    3
+    """
+    return reduced(_PTP, x, axis, out, None, keepdims=keepdims)
+
+
+def all(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return whether all elements along `axis` are true, that is, not zero.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.all([[True, False], [True, True]], axis=1)
+    NDArray([False,  True])
+    """
+    if x.__class__ is NDArray and out is None and where is None:
+        found = _shortly(_ALL, np.logical_and, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
+    return reduced(_ALL, x, axis, out, where, keepdims=keepdims)
+
+
+def any(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return whether any element along `axis` is true, that is, not zero.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.any([[True, False], [False, False]], axis=1)
+    NDArray([ True, False])
+    """
+    if x.__class__ is NDArray and out is None and where is None:
+        found = _shortly(_ANY, np.logical_or, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
+    return reduced(_ANY, x, axis, out, where, keepdims=keepdims)
+
+
+def reduced(
+    op: Op,
+    x: ArrayLike,
+    axis: Axis,
+    out: NDArray | None,
+    where: ArrayLike | None,
+    *,
+    dtype: DTypeLike | None = None,
+    **attributes: Any,
+) -> NDArray:
+    """Push a reduction of `x` along `axis`, of the elements that `where` chooses."""
+    x = as_array(x)
+    masks = () if where is None or where is True else (as_array(where, x),)
+    if dtype is not None:
+        attributes["dtype"] = as_dtype(dtype)
+    return one(op, x, *masks, out=out, axis=reduced_axes(axis, x.ndim, by_rule=True), **attributes)

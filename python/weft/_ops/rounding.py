@@ -1,0 +1,280 @@
+"""Element-wise functions that bring numbers to others near them: `clip`, `round`, `nan_to_num`; and `isclose`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from weft._call.calls import one
+from weft._call.inline import answers
+from weft._call.operands import as_array
+from weft._call.scalars import number, number_of
+from weft._core import Loop, NDArray, fresh_elements
+from weft._registry.avals import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._registry.op import get_op, register_op
+from weft._registry.shapes import as_index
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from weft._call.operands import ArrayLike, Operand
+
+__all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
+
+
+#: Powers of ten up to this one are exact in float64.
+_EXACT = 22
+_REAL = frozenset([int, float])
+_ROUNDED = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+@register_op("clip", infer=broadcast_same_dtype)
+def _clip(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], low: Any, high: Any) -> None:
+    np.clip(x, low, high, out=out)
+
+
+@cache
+def _loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Loop | None:
+    return Loop.of(ufunc, (dtype,) * (ufunc.nin + 1))
+
+
+def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> bool:
+    """Clip by two native loops where the dtypes are exact."""
+    (out,) = outputs
+    given = [x if isinstance(x, NDArray) else number(x, out.dtype) for x in operands]
+    if any(x.dtype != out.dtype for x in operands if isinstance(x, NDArray)):
+        return False
+    lower, upper = _loop(np.maximum, out.dtype), _loop(np.minimum, out.dtype)
+    if lower is None or upper is None:
+        return False
+    lower.push((out,), (given[0], given[1]))
+    upper.push((out,), (out, given[2]))
+    return True
+
+
+_clip.set_attribute("push", _push_clip)
+_clip.set_attribute("kernels", "clip")
+
+
+@register_op("round", infer=like_first, aliases=("around",))
+def _round(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, decimals: int) -> None:
+    out[...] = np.round(x, decimals)  # of integers not by `out=`, which rounds in floating point
+
+
+def _answer_round(x: np.ndarray[Any, Any], *, decimals: int) -> np.ndarray[Any, Any]:
+    return x.round(decimals)
+
+
+def _isclose_rule(*avals: Aval, **_attributes: object) -> Aval:
+    broadcast_same_dtype(*avals)
+    return Aval(broadcast_shapes(*(aval.shape for aval in avals)), np.dtype(np.bool_))
+
+
+@register_op("isclose", infer=_isclose_rule)
+def _isclose(out: np.ndarray[Any, Any], x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> None:
+    out[...] = np.isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@register_op("nan_to_num", infer=like_first)
+def _nan_to_num(
+    out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, nan: float, posinf: float | None, neginf: float | None
+) -> None:
+    np.copyto(out, x)
+    np.nan_to_num(out, copy=False, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, decimals: int) -> bool:
+    """Round floats by native loops, in NumPy's own steps: so that what is rounded is a whole number of them."""
+    (out,), (x,) = outputs, operands
+    if not isinstance(x, NDArray) or x.dtype != out.dtype or x.dtype not in _ROUNDED or abs(decimals) > _EXACT:
+        return False
+    whole, times, by = (_loop(ufunc, x.dtype) for ufunc in (np.rint, np.multiply, np.divide))
+    if whole is None or times is None or by is None:
+        return False
+    if not decimals:
+        whole.push((out,), (x,))
+        return True
+    power = 10.0 ** abs(decimals)
+    before, after = (times, by) if decimals > 0 else (by, times)
+    before.push((out,), (x, power))
+    whole.push((out,), (out,))
+    after.push((out,), (out, power))
+    return True
+
+
+_round.set_attribute("push", _push_round)
+answers(_round, _answer_round)
+answers(_isclose, np.isclose)
+_round.set_attribute("kernels", "round")
+_isclose.set_attribute("kernels", "isclose")
+_nan_to_num.set_attribute("kernels", "nan_to_num")
+
+
+def clip(
+    x: ArrayLike,
+    /,
+    min: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    max: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    out: NDArray | None = None,
+) -> NDArray:
+    """Return each element brought into an interval.
+
+    Parameters
+    ----------
+    x : array-like
+        The operand.
+    min, max : array-like, optional
+        The interval's ends; None leaves it open. Where `min` exceeds `max`, the result is `max`.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, of the broadcast shape and the dtype to which all promote.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.clip(weft.asarray([-1, 5, 12]), 0, 10)
+    NDArray([ 0,  5, 10])
+    """
+    if min is None and max is None:
+        if out is None:
+            x = as_array(x)
+            return one(get_op("positive"), x) if x.dtype.kind != "b" else one(get_op("logical_or"), x, x)
+        return one(_clip, x, x, x, out=out)
+    if min is None or max is None:
+        name, limit = ("minimum", max) if min is None else ("maximum", min)
+        return one(get_op(name), x, limit, out=out)
+    if out is None and x.__class__ is NDArray and not x._known and not _clip.replaced:
+        found = _clipped(x, min, max)
+        if found is not None:
+            return found
+    return one(_clip, x, min, max, out=out)
+
+
+def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
+    """Clip floats by Python's numbers with two loops, one after the other; return None for all else."""
+    dtype = x.dtype
+    if dtype.kind != "f" or low.__class__ not in _REAL or high.__class__ not in _REAL:
+        return None
+    lower, upper = _loop(np.maximum, dtype), _loop(np.minimum, dtype)
+    if lower is None or upper is None:
+        return None
+    found = fresh_elements(lower, (x, number(low, dtype)), _clip)
+    if found is not None:
+        upper.push((found,), (found, number(high, dtype)))
+    return found
+
+
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+    """Return each element rounded, to the even one of two equally near.
+
+    Parameters
+    ----------
+    x : array-like
+        The operand.
+    decimals : int, default: 0
+        The number of decimals; negative ones round before the point.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, of the operand's shape and dtype.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.round(weft.asarray([0.5, 1.5, 2.4]))
+    NDArray([0., 2., 2.])
+    """
+    x = as_array(x)
+    places = as_index(decimals, "decimals")
+    if places == 0 and x.dtype.kind in "fc":
+        return one(get_op("rint"), x, out=out)
+    if x.dtype.kind == "b":
+        raise ArgumentTypeError("round() takes no array of dtype bool")
+    return one(_round, x, decimals=places, out=out)
+
+
+around = round
+
+
+def isclose(
+    x1: ArrayLike, x2: ArrayLike, /, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
+) -> NDArray:
+    """Return whether the elements are equal within a tolerance.
+
+    Parameters
+    ----------
+    x1, x2 : array-like
+        The operands.
+    rtol, atol : float
+        The tolerance is ``atol + rtol * abs(x2)``.
+    equal_nan : bool, default: False
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    NDArray
+        The answers, of the broadcast shape.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.isclose(weft.asarray([1.0, 2.0]), 1.0 + 1e-9)
+    NDArray([ True, False])
+    """
+    return one(_isclose, x1, x2, rtol=_tolerance(rtol), atol=_tolerance(atol), equal_nan=equal_nan)
+
+
+def _tolerance(given: Any) -> float:
+    if isinstance(given, NDArray) and given.size != 1:
+        raise ArgumentTypeError(f"isclose() takes numbers as tolerances, not an array of shape {given.shape}")
+    found: float = number_of(given) if isinstance(given, NDArray) else given
+    return found
+
+
+def nan_to_num(
+    x: ArrayLike,
+    /,
+    *,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Return the elements with NaN and the infinities replaced by numbers.
+
+    Parameters
+    ----------
+    x : array-like
+        The operand.
+    nan : float, default: 0.0
+        What replaces NaN.
+    posinf, neginf : float, optional
+        What replaces the infinities; by default the greatest and the least finite number of the dtype.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, of the operand's shape and dtype.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nan_to_num(weft.asarray([1.0, float("nan")]))
+    NDArray([1., 0.])
+    """
+    return one(_nan_to_num, as_array(x), nan=nan, posinf=posinf, neginf=neginf, out=out)

@@ -1,0 +1,346 @@
+"""Searching and counting: `argmax`, `where`, `nonzero`, `searchsorted`, `count_nonzero` and their kin.
+
+Functions whose result's shape depends on values wait for their operands: `nonzero`, `argwhere`, `flatnonzero`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+import numpy as np
+
+from weft._call.blocking import eager
+from weft._call.calls import Elements, one
+from weft._call.copies import cast_loop, choose_loop, copy_cast
+from weft._call.inline import answers
+from weft._call.operands import as_array
+from weft._call.scalars import number
+from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
+from weft._ops.manipulation import ravel
+from weft._ops.reductions import reduction
+from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._call.calls import DType
+    from weft._call.operands import ArrayLike
+    from weft._registry.op import Op
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argwhere",
+    "count_nonzero",
+    "flatnonzero",
+    "nanargmax",
+    "nanargmin",
+    "nonzero",
+    "searchsorted",
+    "where",
+]
+
+_INDEX = np.dtype(np.int64)
+
+
+def _infer_arg(x: Aval, *, axis: int | None, keepdims: bool = False) -> Aval:
+    axes = axis_tuple(axis, len(x.shape))
+    if 0 in (x.shape[i] for i in axes):
+        raise ArgumentValueError(f"no largest or smallest of no elements: shape {x.shape} along axes {axes}")
+    return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), _INDEX)
+
+
+def _register_arg(name: str, function: Callable[..., Any]) -> Op:
+    @register_op(name, infer=_infer_arg)
+    def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
+        np.copyto(out, function(x, axis=axis, keepdims=keepdims))
+
+    return op
+
+
+_ARGMAX = _register_arg("argmax", np.argmax)
+_ARGMIN = _register_arg("argmin", np.argmin)
+#: Elements along an axis from which on NumPy's search, which compares many at a time, is worth the GIL.
+_LONG = 4096
+
+
+def _push_arg(op: Op, *, largest: bool) -> None:
+    """Let short searches run without the GIL."""
+
+    def push(outputs: tuple[NDArray], operands: tuple[NDArray], *, axis: int | None, keepdims: bool = False) -> bool:
+        result, x = outputs[0], operands[0]
+        if keepdims or (x.size if axis is None else x.shape[axis]) > _LONG or not x.size:
+            return False
+        return push_search(result, x, None if axis is None else axis % x.ndim, largest)
+
+    op.set_attribute("push", push)
+
+
+_push_arg(_ARGMAX, largest=True)
+_push_arg(_ARGMIN, largest=False)
+_NANARGMAX = _register_arg("nanargmax", np.nanargmax)
+_NANARGMIN = _register_arg("nanargmin", np.nanargmin)
+
+
+def _index_dtype(x: DType, given: DType | None = None) -> DType:
+    del x, given  # of no influence
+    return _INDEX
+
+
+@register_op("count_nonzero", infer=reduction(_index_dtype))
+def _count_nonzero(out: Elements, x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> None:
+    np.copyto(out, np.count_nonzero(x, axis=axis, keepdims=keepdims))
+
+
+def _infer_where(condition: Aval, x1: Aval, x2: Aval) -> Aval:
+    return Aval(broadcast_shapes(condition.shape, x1.shape, x2.shape), result_dtype(x1, x2))
+
+
+@register_op("where", infer=_infer_where)
+def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> None:
+    np.copyto(out, x2, casting="unsafe")
+    np.copyto(out, x1, casting="unsafe", where=condition.astype(np.bool_, copy=False))
+
+
+_where.set_attribute("kernels", "where")
+
+
+def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
+    """Push the loop that chooses, of elements that are cast first where need be."""
+    result = outputs[0]
+    dtype = result.dtype
+    condition, *values = operands
+    if not isinstance(condition, NDArray) or condition.dtype.kind != "b":
+        return False
+    for position, value in enumerate(values):
+        if not isinstance(value, NDArray):
+            try:
+                values[position] = number(value, dtype)
+            except OverflowError:
+                return False
+        elif value.dtype is not dtype:
+            if cast_loop(value.dtype, dtype) is None or recorded_calls() is not None:  # a recorded call is one step
+                return False
+            values[position] = beside(value, value.shape, dtype)
+            copy_cast(values[position], value)
+    choose_loop(dtype).push((result,), (condition, *values))
+    return True
+
+
+_where.set_attribute("push", _push_where)
+
+
+def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
+    if side not in ("left", "right"):
+        raise ArgumentValueError(f"side is 'left' or 'right', got {side!r}")
+    if len(x1.shape) != 1:
+        raise ArgumentValueError(f"searchsorted looks in an array of 1 axis, got shape {x1.shape}")
+    for sorter in sorters:
+        if sorter.dtype.kind not in "iu":
+            raise ArgumentTypeError(f"sorter holds integers, got dtype {sorter.dtype}")
+        if sorter.shape != x1.shape:
+            raise ArgumentValueError(f"sorter of shape {sorter.shape} does not fit an array of shape {x1.shape}")
+    return Aval(x2.shape, _INDEX)
+
+
+@register_op("searchsorted", infer=_infer_searchsorted)
+def _searchsorted(
+    out: Elements, x1: Elements, x2: Elements, *sorters: Elements, side: Literal["left", "right"]
+) -> None:
+    np.copyto(out, np.searchsorted(x1, x2, side, sorters[0] if sorters else None))
+
+
+def _answer_count(x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> Any:
+    if len(axis) == x.ndim and not keepdims:
+        return np.count_nonzero(x)
+    return np.count_nonzero(x, axis=axis, keepdims=keepdims)
+
+
+def _answer_places(x1: Elements, x2: Elements, *, side: Literal["left", "right"]) -> Elements:
+    if x1.ndim != 1:
+        raise ArgumentValueError("searchsorted looks in an array of 1 axis")
+    return x1.searchsorted(x2, side)
+
+
+answers(_count_nonzero, _answer_count, exact=True)
+answers(_searchsorted, _answer_places, exact=True)
+
+
+def argmax(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return the index of the first largest element along `axis`; without one, in the flattened array.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.argmax([[1, 5], [7, 2]], axis=1)
+    NDArray([1, 0])
+    """
+    return _call(_ARGMAX, x, axis, out, keepdims=keepdims)
+
+
+def argmin(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return the index of the first smallest element along `axis`; without one, in the flattened array.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.argmin([[1, 5], [7, 2]], axis=1)
+    NDArray([0, 1])
+    """
+    return _call(_ARGMIN, x, axis, out, keepdims=keepdims)
+
+
+def nanargmax(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return `argmax` past NaN; a slice of NaN alone is an error that comes out at the wait, a ValueError.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nanargmax([1.0, weft.nan, 3.0]).item()
+    2
+    """
+    return _call(_NANARGMAX, x, axis, out, keepdims=keepdims)
+
+
+def nanargmin(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return `argmin` past NaN; a slice of NaN alone is an error that comes out at the wait, a ValueError.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nanargmin([weft.nan, 2.0, 1.0]).item()
+    2
+    """
+    return _call(_NANARGMIN, x, axis, out, keepdims=keepdims)
+
+
+def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> NDArray:
+    """Return how many elements along `axis` are not zero.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.count_nonzero([[1, 0], [2, 3]], axis=0)
+    NDArray([2, 1])
+    """
+    x = as_array(x)
+    return one(_count_nonzero, x, axis=reduced_axes(axis, x.ndim, by_rule=True), keepdims=keepdims)
+
+
+def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:
+    """Return the indices of the elements that are not zero, one array per axis. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> rows, columns = weft.nonzero([[0, 1], [2, 0]])
+    >>> print(rows, columns)
+    [0 1] [1 0]
+    """
+    x = as_array(x)
+    if x.ndim == 0:
+        raise ArgumentValueError("an array without axes has no indices: call nonzero on atleast_1d(x)")
+    found: tuple[NDArray, ...] = eager("nonzero", np.nonzero, x)
+    return found
+
+
+def argwhere(x: ArrayLike, /) -> NDArray:
+    """Return the indices of the elements that are not zero, one row for each. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> print(weft.argwhere([[0, 1], [2, 0]]))
+    [[0 1]
+     [1 0]]
+    """
+    found: NDArray = eager("argwhere", np.argwhere, x)
+    return found
+
+
+def flatnonzero(x: ArrayLike, /) -> NDArray:
+    """Return the indices, in the flattened array, of the elements that are not zero. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.flatnonzero([0, 1, 2])
+    NDArray([1, 2])
+    """
+    return nonzero(ravel(x))[0]
+
+
+def where(
+    condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /
+) -> NDArray | tuple[NDArray, ...]:
+    """Choose elements of `x1` where `condition` is true and of `x2` elsewhere; all three broadcast.
+
+    Python scalars take the dtype of the other array. With the condition alone it is `nonzero`, and waits.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.where([True, False, True], weft.asarray([1, 2, 3]), 0)
+    NDArray([1, 0, 3])
+    """
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ArgumentValueError("where takes both x1 and x2, or neither")
+    like = x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None
+    if like is not None and condition.__class__ is NDArray and not _where.replaced:
+        found = fresh_elements(choose_loop(like.dtype), (condition, x1, x2), _where)
+        if found is not None:
+            return found
+    return one(_where, as_array(condition, like), x1, x2)
+
+
+def searchsorted(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    side: Literal["left", "right"] = "left",
+    sorter: ArrayLike | None = None,
+) -> NDArray:
+    """Return the indices at which `x2` would have to go into the sorted `x1` to keep it sorted.
+
+    Parameters
+    ----------
+    x1 : array_like
+        An array of one axis in ascending order, by itself or by `sorter`.
+    x2 : array_like
+        The values to place, of any shape.
+    side : {"left", "right"}
+        Whether before or after elements that are equal.
+    sorter : array_like of int, optional
+        The indices that sort `x1`, as `argsort` returns them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.searchsorted([1, 3, 5], [0, 3, 6])
+    NDArray([0, 1, 3])
+    """
+    x1 = as_array(x1, x2 if isinstance(x2, NDArray) else None)
+    sorters = () if sorter is None else (as_array(sorter, x1),)
+    return one(_searchsorted, x1, as_array(x2, x1), *sorters, side=side)
+
+
+def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None, *, keepdims: bool) -> NDArray:
+    x = as_array(x)
+    if out is None and not keepdims and x.__class__ is NDArray and (op is _ARGMAX or op is _ARGMIN) and not op.replaced:
+        found = fresh_search(x, axis, op is _ARGMAX) if x.size <= _LONG else None
+        if found is not None:
+            return found
+    at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(axis, x.ndim)
+    return one(op, x, out=out, axis=at, keepdims=keepdims)

@@ -1,0 +1,223 @@
+"""Sets of values: `unique_*` and NumPy's set functions. How many values there are decides the shapes, so all wait.
+
+NaN are distinct from each other and complex numbers are ordered by their real parts first, as the standard asks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from weft._call.blocking import eager
+from weft._call.calls import Elements, one
+from weft._call.inline import answers
+from weft._call.operands import as_array
+from weft._core import NDArray
+from weft._registry.op import Aval, register_op
+
+if TYPE_CHECKING:
+    from weft._call.operands import ArrayLike
+
+__all__ = [
+    "UniqueAllResult",
+    "UniqueCountsResult",
+    "UniqueInverseResult",
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: NDArray
+    indices: NDArray
+    inverse_indices: NDArray
+    counts: NDArray
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: NDArray
+    counts: NDArray
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: NDArray
+    inverse_indices: NDArray
+
+
+def _infer_isin(x: Aval, _values: Aval, *, invert: bool = False) -> Aval:  # noqa: ARG001 - an attribute of the op
+    return Aval(x.shape, np.dtype(np.bool_))
+
+
+@register_op("isin", infer=_infer_isin)
+def _isin(out: Elements, x: Elements, values: Elements, *, invert: bool = False) -> None:
+    np.copyto(out, np.isin(x, values, invert=invert))
+
+
+answers(_isin, np.isin)
+
+
+def unique_all(x: ArrayLike, /) -> UniqueAllResult:
+    """Return the values in order, the index of each one's first place, where each element is among them, and counts.
+
+    Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.unique_all([5, 3, 5]).counts
+    NDArray([1, 2])
+    """
+    return UniqueAllResult(*eager("unique_all", np.unique_all, x))
+
+
+def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
+    """Return the values in order and how often each occurs. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.unique_counts([5, 3, 5]).values
+    NDArray([3, 5])
+    """
+    return UniqueCountsResult(*eager("unique_counts", np.unique_counts, x))
+
+
+def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
+    """Return the values in order and, in the shape of `x`, where each element is among them. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.unique_inverse([5, 3, 5]).inverse_indices
+    NDArray([1, 0, 1])
+    """
+    return UniqueInverseResult(*eager("unique_inverse", np.unique_inverse, x))
+
+
+def unique_values(x: ArrayLike, /) -> NDArray:
+    """Return the values in order, each once. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.unique_values([5, 3, 5])
+    NDArray([3, 5])
+    """
+    found: NDArray = eager("unique_values", _sorted_values, x)
+    return found
+
+
+def unique(
+    x: ArrayLike,
+    /,
+    return_index: bool = False,  # noqa: FBT001, FBT002 - NumPy's signature
+    return_inverse: bool = False,  # noqa: FBT001, FBT002 - as above
+    return_counts: bool = False,  # noqa: FBT001, FBT002 - as above
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> NDArray | tuple[NDArray, ...]:
+    """Return the values in order as `numpy.unique` does, and what else is asked for. Waits for `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.unique([5, 3, 5])
+    NDArray([3, 5])
+    """
+    found: NDArray | tuple[NDArray, ...] = eager(
+        "unique",
+        np.unique,
+        x,
+        return_index=return_index,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        axis=axis,
+        equal_nan=equal_nan,
+    )
+    return found
+
+
+def isin(x: ArrayLike, values: ArrayLike, /, *, invert: bool = False) -> NDArray:
+    """Return for each element of `x` whether it is among `values`; `invert` asks whether it is not. Does not wait.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.isin([1, 2, 3], [2, 3])
+    NDArray([False,  True,  True])
+    """
+    x = as_array(x, values if isinstance(values, NDArray) else None)
+    return one(_isin, x, as_array(values, x), invert=invert)
+
+
+def union1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
+    """Return the values of both arrays in order, each once. Waits for them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.union1d([3, 1], [2, 3])
+    NDArray([1, 2, 3])
+    """
+    found: NDArray = eager("union1d", np.union1d, x1, x2)
+    return found
+
+
+def intersect1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
+    """Return the values that both arrays have, in order. Waits for them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.intersect1d([3, 1], [2, 3])
+    NDArray([3])
+    """
+    found: NDArray = eager("intersect1d", np.intersect1d, x1, x2)
+    return found
+
+
+def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
+    """Return the values of `x1` that `x2` has not, in order. Waits for them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.setdiff1d([3, 1], [2, 3])
+    NDArray([1])
+    """
+    found: NDArray = eager("setdiff1d", np.setdiff1d, x1, x2)
+    return found
+
+
+def setxor1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
+    """Return the values that just one of both arrays has, in order. Waits for them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.setxor1d([3, 1], [2, 3])
+    NDArray([1, 2])
+    """
+    found: NDArray = eager("setxor1d", np.setxor1d, x1, x2)
+    return found
+
+
+def _sorted_values(x: Elements) -> Elements:
+    # np.unique_values may leave them unsorted; equal results at every run and NumPy version are worth a sort.
+    return np.unique(x, equal_nan=False)

@@ -1,0 +1,245 @@
+"""Numbers spaced evenly: `arange`, `linspace`; on a logarithmic scale: `logspace`, `geomspace`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from weft._call.devices import as_device, place
+from weft._call.inline import FEW
+from weft._call.listening import hear_nothing
+from weft._call.making import made
+from weft._call.scalars import number_of
+from weft._core import fresh_range, fresh_spaced, wrap
+from weft._engine.default import get_engine
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.op import register_op
+from weft._registry.shapes import as_index
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from weft._call.devices import Where
+    from weft._core import Engine, NDArray
+    from weft._registry.avals import DType
+
+__all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+
+def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
+    extent = stop - start
+    length = extent / step
+    if length == 0 and extent != 0:  # an underflow: there is an element all the same, if the signs agree
+        length = 1.0 if math.copysign(1.0, length) > 0 else 0.0
+    return Aval((max(0, math.ceil(length)),), dtype)
+
+
+@register_op("arange", infer=_range_rule)
+def _arange(out: np.ndarray[Any, Any], *, start: float, stop: float, step: float, dtype: DType) -> None:
+    out[...] = np.arange(start, stop, step, dtype=dtype)
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: Where = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return the numbers from `start` up to, but without, `stop`.
+
+    Parameters
+    ----------
+    start, stop : int or float
+        The ends; of one number given, the range starts at 0.
+    step : int or float, default: 1
+        The distance of two elements.
+    dtype : dtype-like, optional
+        The dtype; by default int64 where all numbers are integers, float64 otherwise.
+    device, engine : optional
+        As of `empty`.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If `step` is 0.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.arange(1, 10, 3)
+    NDArray([1, 4, 7])
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    if device is None and (short := fresh_range(first, last, step, dtype, engine or get_engine())) is not None:
+        return short
+    given = (first, last, step)
+    numbers = [number_of(x) for x in given]
+    if any(isinstance(x, complex) for x in numbers):
+        raise ArgumentTypeError(f"arange() takes real numbers, not {numbers}")
+    first, last, by = numbers
+    found = as_dtype(np.result_type(*map(type, numbers)) if dtype is None else dtype)
+    if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
+        raise ArgumentTypeError("arange() is only supported for booleans when the result has at most length 2")
+    rule = _range_rule(start=first, stop=last, step=by, dtype=found)
+    answer = made(_arange, rule.shape, found, device, engine, start=first, stop=last, step=by)
+    hear_nothing("arange", (start, stop, step), (answer,))
+    return answer
+
+
+_arange.set_attribute("kernels", "arange")
+
+
+def _linspace_rule(*, num: int, dtype: DType, **_attributes: object) -> Aval:
+    return Aval((num,), dtype)
+
+
+@register_op("linspace", infer=_linspace_rule)
+def _linspace(
+    out: np.ndarray[Any, Any], *, start: complex, stop: complex, num: int, dtype: DType, endpoint: bool
+) -> None:
+    out[...] = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+_linspace.set_attribute("kernels", "linspace")
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: SupportsIndex = 50,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: Where = None,
+    endpoint: bool = True,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return evenly spaced numbers over an interval.
+
+    Parameters
+    ----------
+    start, stop : int, float or complex
+        The ends.
+    num : int, default: 50
+        How many numbers.
+    dtype : dtype-like, optional
+        The dtype; by default float64, or complex128 for complex ends.
+    endpoint : bool, default: True
+        Whether `stop` is the last of them.
+    device, engine : optional
+        As of `empty`.
+
+    Raises
+    ------
+    ValueError
+        If `num` is negative.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.linspace(0, 1, 5)
+    NDArray([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    count = as_index(num, "num")
+    if count < 0:
+        raise ArgumentValueError(f"Number of samples, {count}, must be non-negative.")
+    if device is None and (short := _spaced(start, stop, count, dtype, engine, endpoint=endpoint)) is not None:
+        return short
+    ends = number_of(start), number_of(stop)
+    default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
+    found = as_dtype(default if dtype is None else dtype)
+    given = {"start": ends[0], "stop": ends[1], "num": count, "endpoint": bool(endpoint)}
+    numbers = made(_linspace, (count,), found, device, engine, **given)
+    hear_nothing("linspace", (start, stop), (numbers,))
+    return numbers
+
+
+def _spaced(
+    start: complex, stop: complex, count: int, dtype: npt.DTypeLike | None, engine: Engine | None, *, endpoint: bool
+) -> NDArray | None:
+    """Return a few numbers by the shortest way; None for others than real ones, or where this thread records."""
+    if count > FEW:
+        return None
+    return fresh_spaced(start, stop, count, bool(endpoint), dtype, engine or get_engine())
+
+
+def logspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: SupportsIndex = 50,
+    endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
+    base: float = 10.0,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: Where = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return numbers from ``base ** start`` to ``base ** stop`` whose logarithms are evenly spaced.
+
+    Parameters
+    ----------
+    start, stop : number
+        The exponents of the ends.
+    num : int, default: 50
+        How many numbers.
+    endpoint : bool, default: True
+        Whether the last one is at `stop`.
+    base : float, default: 10.0
+        The base.
+    dtype : dtype-like, optional
+        The dtype; by default float64, or complex128 for complex ends.
+    device, engine : optional
+        As of `empty`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.logspace(0, 2, 3)
+    NDArray([  1.,  10., 100.])
+    """
+    ends: tuple[float, float] = number_of(start), number_of(stop)
+    scale: float = number_of(base)
+    values = np.logspace(*ends, as_index(num, "num"), endpoint=endpoint, base=scale)
+    found = _wrapped(values, dtype, device, engine)
+    hear_nothing("logspace", (start, stop, base), (found,))
+    return found
+
+
+def geomspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: SupportsIndex = 50,
+    endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: Where = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return numbers from `start` to `stop`, each the same multiple of the one before; parameters as in `logspace`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.geomspace(1, 8, 4)
+    NDArray([1., 2., 4., 8.])
+    """
+    ends: tuple[float, float] = number_of(start), number_of(stop)
+    found = _wrapped(np.geomspace(*ends, as_index(num, "num"), endpoint=endpoint), dtype, device, engine)
+    hear_nothing("geomspace", (start, stop), (found,))
+    return found
+
+
+def _wrapped(
+    values: npt.NDArray[np.inexact], dtype: npt.DTypeLike | None, device: Where, engine: Engine | None
+) -> NDArray:
+    wanted = values.dtype if dtype is None else as_dtype(dtype)
+    return place(wrap(values.astype(wanted), engine or get_engine(), own=True), as_device(device))

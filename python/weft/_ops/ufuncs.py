@@ -1,0 +1,213 @@
+"""How element-wise functions are made of NumPy's ufuncs: one op each, one signature for all, one form of docstring."""
+
+from __future__ import annotations
+
+import operator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from weft._call.dispatch import call
+from weft._call.operands import as_array
+from weft._call.plans import remember
+from weft._core import NDArray, beside, fresh_elements, fresh_unary, tape_hear_unary
+from weft._registry.op import register_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from weft._call.operands import ArrayLike
+
+__all__ = ["Binary", "Unary", "binary", "unary"]
+
+#: The operators that compute what a function does, for NDArrays and Python numbers, by a shorter way. Not ``**``.
+_SLOTS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, dunder)
+    for name, dunder in {
+        "add": "add",
+        "bitwise_and": "and_",
+        "bitwise_left_shift": "lshift",
+        "bitwise_or": "or_",
+        "bitwise_right_shift": "rshift",
+        "bitwise_xor": "xor",
+        "divide": "truediv",
+        "equal": "eq",
+        "floor_divide": "floordiv",
+        "greater": "gt",
+        "greater_equal": "ge",
+        "less": "lt",
+        "less_equal": "le",
+        "multiply": "mul",
+        "not_equal": "ne",
+        "remainder": "mod",
+        "subtract": "sub",
+    }.items()
+}
+
+
+class Unary(Protocol):
+    """An element-wise function of one array."""
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        /,
+        *,
+        out: NDArray | None = None,
+        where: ArrayLike = True,
+        dtype: npt.DTypeLike | None = None,
+    ) -> NDArray: ...
+
+
+class Binary(Protocol):
+    """An element-wise function of two arrays."""
+
+    def __call__(
+        self,
+        x1: ArrayLike,
+        x2: ArrayLike,
+        /,
+        *,
+        out: NDArray | None = None,
+        where: ArrayLike = True,
+        dtype: npt.DTypeLike | None = None,
+    ) -> NDArray: ...
+
+    reduce: Callable[..., NDArray]
+    accumulate: Callable[..., NDArray]
+    reduceat: Callable[..., NDArray]
+    outer: Callable[..., NDArray]
+    at: Callable[..., None]
+
+
+#: What NumPy's ufuncs of two operands have besides.
+_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
+
+_DOC = """Return {text}.
+
+Parameters
+----------
+{operands} : array-like
+    {which}
+out : NDArray, optional
+    Where to write the result; it must have the broadcast shape, and a dtype to which the result casts by "same_kind".
+where : array-like of bool, default: True
+    Which elements to compute; the others of `out` stay as they are, those of a new array are undefined.
+dtype : dtype-like, optional
+    The dtype to compute in.
+
+Returns
+-------
+NDArray
+    The result, of the operands' broadcast shape and of the dtype that NumPy gives it.
+
+Raises
+------
+ValueError
+    If shapes do not fit together, or `out` is read-only.
+TypeError
+    If the function does not take the operands' dtypes, or `out` not the result's.
+
+Examples
+--------
+>>> import weft
+>>> weft.{name}({arguments})
+NDArray({result})
+"""
+
+
+def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: tuple[str, ...] = ()) -> Unary:
+    op = register_op(name, ufunc=ufunc, inplace=[(0, 0)], aliases=aliases)(ufunc)
+    plans, loops = op.plans, op.loops
+
+    def function(
+        x: ArrayLike,
+        /,
+        *,
+        out: NDArray | None = None,
+        where: ArrayLike = True,
+        dtype: npt.DTypeLike | None = None,
+    ) -> NDArray:
+        if x.__class__ is NDArray and out is None and where is True and dtype is None:
+            made = fresh_unary(loops, x, op)
+            if made is not None:
+                return made
+            plan = plans.get((x.dtype,))
+            if plan is not None and plan.loop is not None:
+                remember(op, plan)
+                result = beside(x, x.shape, plan.outputs[0])
+                plan.loop.push((result,), (x,))
+                if x._heard:
+                    tape_hear_unary(op, x, result)
+                return result
+        found: NDArray
+        if where is True and dtype is None:
+            found = call(op, x, out=out)
+        else:
+            found = call(op, x, out=out, where=where, dtype=dtype)
+        return found
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(
+        text=text, operands="x", which="The operand.", name=name, arguments=f"weft.asarray({x})", result=result
+    )
+    return function
+
+
+def binary(
+    name: str, ufunc: np.ufunc, text: str, x1: str, x2: str, result: str, aliases: tuple[str, ...] = ()
+) -> Binary:
+    op = register_op(name, ufunc=ufunc, inplace=[(0, 0), (1, 0)], aliases=aliases)(ufunc)
+    slot = _SLOTS.get(name)
+    plans = op.plans
+
+    def function(
+        x1: ArrayLike,
+        x2: ArrayLike,
+        /,
+        *,
+        out: NDArray | None = None,
+        where: ArrayLike = True,
+        dtype: npt.DTypeLike | None = None,
+    ) -> NDArray:
+        if (
+            slot is not None
+            and x1.__class__ is NDArray
+            and (x2.__class__ is NDArray or x2.__class__ is float or x2.__class__ is int)
+            and out is None
+            and where is True
+            and dtype is None
+        ):
+            result: NDArray = slot(x1, x2)  # knows the loops, and comes back here for what has none
+            return result
+        if slot is None and x1.__class__ is NDArray and x2.__class__ is NDArray and out is None and where is True:
+            plan = plans.get((x1.dtype, x2.dtype)) if dtype is None else None
+            shortly = None if plan is None or plan.native is None else fresh_elements(plan.native, (x1, x2), op)
+            if shortly is not None:
+                return shortly
+        found: NDArray
+        if where is True and dtype is None:
+            found = call(op, x1, x2, out=out)
+        else:
+            found = call(op, x1, x2, out=out, where=where, dtype=dtype)
+        return found
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _DOC.format(
+        text=text,
+        operands="x1, x2",
+        which="The operands. A Python scalar takes the other's dtype if its kind fits.",
+        name=name,
+        arguments=f"weft.asarray({x1}), weft.asarray({x2})",
+        result=result,
+    )
+    for method in _METHODS:
+        setattr(function, method, partial(_by_ufunc, ufunc, method))
+    return cast("Binary", function)
+
+
+def _by_ufunc(ufunc: np.ufunc, method: str, x: ArrayLike, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of NumPy's ufunc on an array, which NumPy leaves to weft."""
+    return getattr(ufunc, method)(x if method == "at" else as_array(x), *args, **kwargs)

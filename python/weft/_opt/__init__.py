@@ -1,1 +1,0 @@
-"""What `weft.opt` lists: schedules, and the rules by which parameters are updated."""

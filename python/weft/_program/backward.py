@@ -1,0 +1,165 @@
+"""A recording whose results have gradients: the walk back is recorded behind the function."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft._core import NDArray, recorded_calls, tape_apart, tape_entry, tape_keep, tape_walk
+from weft._registry.op import get_op
+from weft._tape.backward import BEYOND, Beyond, Head, walk
+from weft._tape.checkpoints import outside_entries
+from weft._tape.leaves import is_open
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from weft._core import Recording, TapeNode
+
+__all__ = ["Graded", "Inseparable", "Pull"]
+
+
+class Inseparable(Exception):  # noqa: N818 - nobody sees it: the call runs as Python
+    """The function's gradient is no program of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """The walk from a function's results back to its arguments, as it was recorded.
+
+    Parameters
+    ----------
+    at : int
+        How many calls were recorded before it.
+    outputs : tuple of int
+        Which of the arrays that a replay makes have gradients.
+    targets : tuple of int
+        Which arguments have other gradients after the call than before.
+    wanted : tuple of int
+        Which arguments gradients are computed of.
+    outside : tuple of TapeNode
+        Leaves that the function refers to, of which gradients are computed, too.
+    seeds : int
+        How many arrays it is given: gradients of the outputs and targets, and sums so far, of those that there are.
+    gradients : tuple of (NDArray or None)
+        Of the arguments, then of what is outside.
+    """
+
+    at: int
+    outputs: tuple[int, ...]
+    targets: tuple[int, ...]
+    wanted: tuple[int, ...]
+    outside: tuple[TapeNode, ...]
+    seeds: int
+    gradients: tuple[NDArray | None, ...]
+
+
+class Graded:
+    """The arguments of a recording, with leaves in place of those that the tape knows.
+
+    Parameters
+    ----------
+    placeholders : sequence of NDArray
+        What stands for the arguments.
+    standings : sequence of int
+        How the tape knows them: 0 not at all, 1 as leaves by `requires_grad`, 2 as anything else.
+    """
+
+    def __init__(self, placeholders: Sequence[NDArray], standings: Sequence[int]) -> None:
+        self._before = tape_keep(None, ()).order
+        self.given = list(placeholders)
+        self._nodes: list[TapeNode | None] = [None] * len(self.given)
+        for at, standing in enumerate(standings):
+            if standing == 1:
+                placeholders[at].requires_grad = True
+                found = tape_entry(placeholders[at])
+                self._nodes[at] = None if found is None else found[0]
+            elif standing:
+                # What is no leaf itself may be written to.
+                inner, self._nodes[at] = tape_apart(placeholders[at], None, leaf=True)
+                self.given[at], _ = tape_apart(inner, get_op("tape.identity"))
+        self._first = [tape_entry(x) for x in self.given]
+        further = [
+            node for node, standing in zip(self._nodes, standings, strict=True) if node is not None and standing != 1
+        ]
+        self._beyond = Beyond(further)
+
+    @contextmanager
+    def bounded(self, *, strict: bool) -> Generator[None]:
+        """Notice walks in the block that would go on beyond the arguments; if `strict`, they are `Inseparable`."""
+        token = BEYOND.set(self._beyond)
+        try:
+            yield
+        finally:
+            BEYOND.reset(token)
+        if strict and self._beyond.met:
+            raise Inseparable
+
+    def is_open(self, made: Sequence[NDArray]) -> bool:
+        """Return whether gradients may be asked for of what the function made or changed."""
+        return any(map(is_open, made)) or any(is_open(self.given[at]) for at in self._changed())
+
+    def _changed(self) -> list[int]:
+        return [at for at, x in enumerate(self.given) if tape_entry(x) != self._first[at]]
+
+    def pull(
+        self,
+        recording: Recording,
+        made: Sequence[NDArray],
+        others: Sequence[NDArray],
+        dys: Sequence[NDArray | None] | None = None,
+        sums: Sequence[NDArray | None] = (),
+    ) -> Pull:
+        """Record the walk back.
+
+        Parameters
+        ----------
+        recording : Recording
+            The one that is open.
+        made : sequence of NDArray
+            What a replay makes.
+        others : sequence of NDArray
+            What the function refers to.
+        dys : sequence of (NDArray or None), optional
+            Gradients of outputs and targets, for their layouts; by default one for each, row after row.
+        sums : sequence of (NDArray or None), optional
+            Sums to begin with, for theirs: of the arguments that are wanted, then of what is outside.
+        """
+        at = recorded_calls()
+        outputs = tuple(number for number, x in enumerate(made) if is_open(x))
+        targets = tuple(self._changed())
+        shown = [*(made[number] for number in outputs), *(self.given[number] for number in targets)]
+        if at is None or not all(map(is_open, shown)):
+            raise Inseparable
+        for number in outputs:  # the tape would not know that they are one memory
+            rest = (*self.given, *others, *made[:number], *made[number + 1 :])
+            if any(made[number]._shares_buffer(x) for x in rest):
+                raise Inseparable
+        entries = [found for x in shown if (found := tape_entry(x)) is not None]
+        reached = {leaf for leaf, _ in tape_walk([node for node, _ in entries])[1]}
+        wanted = tuple(number for number, node in enumerate(self._nodes) if node in reached)
+        nodes = [node for node in self._nodes if node is not None and node in reached]
+        beside = outside_entries([node for node, _ in entries], nodes, self._before)
+        if any(node.leaf is None for node, _ in beside):
+            raise Inseparable
+        outside = tuple(node for node, _ in beside)
+        seeds = 0
+        heads: list[Head] = []
+        first = [entry for at in wanted if (entry := self._first[at]) is not None]
+        for (node, index), known in zip((*first, *((node, 0) for node in outside)), sums, strict=False):
+            if known is not None:
+                heads.append((node, index, recording.argument(known)))
+                seeds += 1
+        for place, ((node, index), x) in enumerate(zip(entries, shown, strict=True)):
+            known = None if dys is None else dys[place]
+            if dys is None or known is not None:
+                heads.append((node, index, recording.seed(x) if known is None else recording.argument(known)))
+                seeds += 1
+        try:
+            answer = {node: gradient for node, _, gradient in walk(heads, [*nodes, *outside], heard=False)}
+        except Exception as error:  # whatever a rule raises: it will again, where gradients are asked for
+            raise Inseparable from error
+        return Pull(
+            at, outputs, targets, wanted, outside, seeds, tuple(answer.get(node) for node in (*nodes, *outside))
+        )

@@ -1,0 +1,320 @@
+"""The names that a function reads elsewhere: closure cells, globals and attributes of `self`.
+
+Rebinding one of these makes another program. They are read off the function's code once, and looked up before it is
+recorded; the core then compares them at each call. The methods that a method calls on `self`, and functions of the same
+module, are followed, too. The attributes of a bound method's object, of a callable object or of a `functools.partial`
+are followed as those of `self` are. Changes behind an item (``params["w"]``), a call or a property go unnoticed.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import types
+import weakref
+from abc import ABCMeta
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from weft._core import NDArray, Signatures
+from weft._program.trees import class_of, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Name", "names_of"]
+
+#: Libraries whose modules nobody rebinds names in while a program runs.
+_SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
+_EQUAL = (int, float, str)
+_KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, type(None), bool)
+#: Instructions that leave what was read where it is.
+_TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"})
+_MISSING = object()
+#: Kinds of roots that are objects, of which attributes are read: the object itself stays what it is.
+_OWNERS = ("instance", "object")
+#: How attributes of objects are found where nobody has changed that.
+_PLAIN_LOOKUPS = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
+#: Classes of classes that find attributes as Python does.
+_PLAIN_METACLASSES = (type, ABCMeta)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name, and what it was bound to.
+
+    Parameters
+    ----------
+    text : str
+        As in the source: ``self.rate``.
+    shown : str
+        What it was bound to, in words.
+    token : object
+        Equal for two of the same name if it was bound to the same.
+    guard : tuple
+        For the core: kind of the root, where, first name, further ones, how to compare, with what.
+    """
+
+    text: str
+    shown: str
+    token: object
+    guard: tuple[Any, ...]
+
+    def value(self) -> object:
+        """Return what it was bound to; None if that is gone, or was nothing."""
+        how, what = self.guard[-2:]
+        return what() if how == "alive" else what
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One place in a code that reads a name: which kind of variable, its name, the attributes read from it."""
+
+    kind: str
+    name: str
+    path: tuple[str, ...]
+
+
+def names_of(function: Callable[..., Any], instance: object = None) -> list[Name]:
+    """Look up the names that a function reads, as they are now.
+
+    Parameters
+    ----------
+    function : callable
+        A function of Python; others read nothing that can be seen.
+    instance : object, optional
+        What its first parameter is bound to.
+
+    Returns
+    -------
+    list of Name
+        Each name once.
+    """
+    found: dict[tuple[Any, ...], Name] = {}
+    first = () if instance is None else (_Bound(instance, ("instance", None, "self")),)
+    _follow(function, first, found, set())
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """An object that a parameter is bound to, whatever the call: where the core finds it, and how it is called there."""
+
+    value: object
+    root: tuple[str, Any, str]
+
+
+#: Of the first parameters: what they are bound to, None where that is not looked into.
+_Firsts: TypeAlias = "tuple[_Bound | None, ...]"
+
+
+def _held(value: object, text: str) -> _Bound | None:
+    """Return what a function that was given has bound to a parameter, as a bound method to `self`; None for a library's."""
+    if _is_of_a_library(class_of(value)):
+        return None
+    return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may have been made for this call
+
+
+def _itself(value: object) -> object:
+    return value
+
+
+def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:
+    """Return the function of Python that runs in the end, None if there is none, and what its first parameters are bound to."""
+    while not isinstance(function, types.FunctionType):
+        if isinstance(function, partial):  # what it gives by name is a default, and counts as an argument
+            first, function = (*(_held(value, "") for value in function.args), *first), function.func
+        elif isinstance(function, types.MethodType):
+            first, function = (_held(function.__self__, "self"), *first), function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            called = inspect.getattr_static(class_of(function), "__call__", None)
+            if not isinstance(called, types.FunctionType):
+                return None, ()
+            first, function = (_held(function, "self"), *first), called
+    return function, first
+
+
+def _follow(
+    function: Any,
+    first: _Firsts,
+    found: dict[tuple[Any, ...], Name],
+    seen: set[tuple[int, ...]],
+) -> None:
+    function, first = _opened(function, first)
+    if function is None:
+        return
+    code = function.__code__
+    parameters = zip(code.co_varnames[: code.co_argcount], first, strict=False)
+    bound = {name: each for name, each in parameters if each is not None}
+    key = id(code), *(id(each.value) for each in bound.values())
+    if key in seen:
+        return
+    seen.add(key)
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for read in _reads(code):
+        if read.name in bound and read.kind in {"local", "cell"}:
+            owner = bound[read.name]
+            own = owner.root[0] == "instance" or not _is_of_a_library(function)
+            _attribute(read, owner, found, seen, enter=own)
+        elif read.kind == "cell" and read.name in cells:
+            value = _contents(cells[read.name])
+            _enter(found, read, value, ("cell", cells[read.name], read.name))
+            _neighbour(value, function, found, seen)
+        elif read.kind == "global":
+            value = function.__globals__.get(read.name, _MISSING)
+            _enter(found, read, value, ("global", function.__globals__, read.name))
+            _neighbour(value, function, found, seen)
+    if hasattr(function, "__wrapped__"):  # what a decorator's function stands for
+        _follow(function.__wrapped__, first, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
+
+
+def _neighbour(
+    value: object, function: types.FunctionType, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]]
+) -> None:
+    """Follow a function of the same module."""
+    if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
+        _follow(value, (), found, seen)
+
+
+def _attribute(
+    read: _Read, owner: _Bound, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]], *, enter: bool
+) -> None:
+    """Enter a path from `self`, or follow the method that it names."""
+    if not read.path:
+        return
+    method = inspect.getattr_static(type(owner.value), read.path[0], None)
+    if isinstance(method, types.FunctionType) and read.path[0] not in getattr(owner.value, "__dict__", {}):
+        _follow(method, (owner,), found, seen)
+        return
+    if not enter:
+        return
+    kind, where, text = owner.root
+    _enter(found, read, owner.value, (kind, where, text or read.name))
+
+
+def _enter(found: dict[tuple[Any, ...], Name], read: _Read, value: object, root: tuple[str, Any, str]) -> None:
+    """Enter a name with as much of its path as is plain attributes."""
+    taken: list[str] = []
+    if root[0] in _OWNERS or not _is_settled(value):
+        for name in read.path:
+            inner = _plain(value, name)
+            if inner is None:
+                break
+            value = inner[0]
+            taken.append(name)
+    if root[0] in _OWNERS and not taken:
+        return
+    key = (root[0], id(root[1]), root[2], tuple(taken))
+    if key not in found:
+        how, what = _compared(value)
+        token = (type(value), repr(value)) if how == "equal" else id(value)
+        shown = "unbound" if value is _MISSING else describe(value)
+        found[key] = Name(".".join((root[2], *taken)), shown, token, (*root, tuple(taken), how, what))
+
+
+def _compared(value: object) -> tuple[str, Any]:
+    """Return how a value is recognised, and what is kept for that."""
+    if value is _MISSING:
+        return "unbound", None
+    if type(value) in _EQUAL:
+        return "equal", value
+    if isinstance(value, (NDArray, *_KEPT)):
+        return "same", value
+    try:
+        return "alive", weakref.ref(value)
+    except TypeError:
+        return "same", value
+
+
+def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: PLR0911 - any object; one line for each way to be read
+    """Return an attribute that is read without running anything of a user's; None if it is not such."""
+    if isinstance(value, types.ModuleType):
+        return (value.__dict__[name],) if name in value.__dict__ else None
+    if isinstance(value, (NDArray, types.FunctionType, Signatures)):
+        return None
+    kind = class_of(value)
+    if isinstance(value, type):
+        found = inspect.getattr_static(value, name, _MISSING) if kind in _PLAIN_METACLASSES else _MISSING
+        return None if found is _MISSING or hasattr(class_of(found), "__get__") else (found,)
+    if kind.__getattribute__ not in _PLAIN_LOOKUPS:
+        return None
+    of_class = inspect.getattr_static(kind, name, _MISSING)
+    if isinstance(of_class, types.MemberDescriptorType):
+        inner = getattr(value, name, _MISSING)
+        return None if inner is _MISSING else (inner,)
+    if hasattr(class_of(of_class), "__set__"):
+        return None
+    own = getattr(value, "__dict__", {})
+    if name in own:
+        return (own[name],)
+    if of_class is _MISSING or hasattr(class_of(of_class), "__get__"):
+        return None
+    return (of_class,)
+
+
+def _is_settled(value: object) -> bool:
+    """Return whether a value is a module, of a library, that nobody rebinds names in."""
+    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _SETTLED
+
+
+def _is_of_a_library(value: types.FunctionType | type) -> bool:
+    """Return whether a function or a class comes from one of these: what it notes about itself is its own affair."""
+    return (value.__module__ or "").partition(".")[0] in _SETTLED
+
+
+def _contents(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+@cache
+def _reads(code: types.CodeType) -> tuple[_Read, ...]:
+    """Return what a code reads before it writes it, nested functions included."""
+    written: set[tuple[str, tuple[str, ...]]] = set()
+    found: dict[_Read, None] = {}
+    for read, store in _occurrences(code):
+        key = read.name, read.path
+        if store:
+            written.add(key)
+        elif not any((read.name, read.path[:length]) in written for length in range(1, len(read.path) + 1)):
+            found[read] = None
+    return tuple(found)
+
+
+def _occurrences(code: types.CodeType) -> Iterator[tuple[_Read, bool]]:
+    """Yield what a code reads and writes, in order, and whether it writes."""
+    current: _Read | None = None
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in _TRANSPARENT:
+            continue
+        if current is not None and name in {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"}:
+            current = _Read(current.kind, current.name, (*current.path, str(instruction.argval)))
+            if name != "STORE_ATTR":
+                continue
+        if current is not None:
+            yield current, name == "STORE_ATTR"
+        current = _begun(instruction)
+    if current is not None:
+        yield current, False
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from (found for found in _occurrences(constant) if found[0].kind != "local")
+
+
+def _begun(instruction: dis.Instruction) -> _Read | None:
+    """Return the read that an instruction begins, if it reads a variable."""
+    name, argument = instruction.opname, instruction.argval
+    if name == "LOAD_GLOBAL":
+        return _Read("global", str(argument), ())
+    if name in {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}:
+        return _Read("cell", str(argument), ())
+    if "LOAD_FAST" in name:  # since Python 3.13 perhaps after another load, or a store, in one instruction
+        last = argument if isinstance(argument, str) else argument[-1]
+        return _Read("local", str(last), ())
+    return None

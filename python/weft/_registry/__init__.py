@@ -1,0 +1,1 @@
+"""The registry of ops: records, attributes, abstract values and gradient rules. Knows no call."""

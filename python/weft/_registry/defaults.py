@@ -1,0 +1,164 @@
+"""Default attributes of ops: names, counts and rules that follow from the registration.
+
+All of it is set at a level below that of `Op.set_attribute`, so an author's attribute counts instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft._core import format_value, parse_value
+
+if TYPE_CHECKING:
+    from weft._registry.op import Op
+
+__all__ = ["LEVEL", "describe_op", "format_attributes", "parse_attributes"]
+
+#: The level at which attributes are set that follow from others.
+LEVEL = -1000
+
+_POSITIONAL_ONLY_STAR, _DOUBLE_STAR = 0x04, 0x08
+
+#: The common rule for shapes of ops by the names of their registration; others' follow from `infer` alone.
+_RULES: dict[str, str] = {
+    **dict.fromkeys(
+        ("sum", "prod", "max", "min", "all", "any", "mean", "std", "var", "ptp", "argmax", "argmin", "count_nonzero"),
+        "reduce",
+    ),
+    **dict.fromkeys(("flip", "astype", "round", "nan_to_num", "sort", "copy_to"), "like_first"),
+    **{
+        name: name
+        for name in ("matmul", "reshape", "permute_dims", "expand_dims", "squeeze", "broadcast_to", "concat", "stack")
+    },
+    "where": "broadcast",
+}
+
+
+#: Ops whose result may be their first operand: where both have one shape and dtype, or where it is real.
+_IDENTITIES: dict[str, str] = {"astype": "like", "reshape": "like", "conj": "real"}
+
+#: Ops that are no ufuncs, and yet make each element of those at its place.
+_ELEMENTWISE = frozenset({"where", "astype", "round", "nan_to_num"})
+
+_REDUCING = ("axis", "dtype", "initial", "keepdims")
+#: Attributes of ops whose functions take any keywords, and hand them on.
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("sum", "prod", "max", "min", "all", "any", "mean", "ptp"), _REDUCING),
+    **dict.fromkeys(("nansum", "nanprod", "nanmax", "nanmin", "nanmean"), _REDUCING),
+    **dict.fromkeys(("std", "var", "nanstd", "nanvar"), (*_REDUCING, "correction")),
+    "interp": ("left", "right", "period"),
+}
+
+
+def describe_op(op: Op) -> None:
+    """Give an op that was just made the attributes that follow from its registration.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ops.get_op("matmul").attribute("input_names"), weft.ops.get_op("concat").attribute("num_inputs")
+    (('x1', 'x2'), None)
+    """
+    entry = op._entry
+    names, count, keywords = _operands(op)
+    entry.set_attribute("num_inputs", count, LEVEL)
+    entry.set_attribute("num_outputs", op.nout, LEVEL)
+    if names:
+        entry.set_attribute("input_names", names, LEVEL)
+    if op.inplace:
+        entry.set_attribute("inplace", op.inplace, LEVEL)
+    if op.mutates:
+        entry.set_attribute("mutates", op.mutates, LEVEL)
+    entry.set_attribute("pure", not op.name.startswith("random."), LEVEL)
+    entry.set_attribute("elementwise", (op.ufunc is not None and op.nout == 1) or op.name in _ELEMENTWISE, LEVEL)
+    entry.hold("parse", parse_attributes, LEVEL)
+    entry.hold("infer", op.infer, LEVEL)
+    entry.hold("cost", _cost, LEVEL)
+    if keywords is not None:
+        entry.set_attribute("attribute_names", keywords, LEVEL)
+    entry.set_forward(_Forward(op), LEVEL)
+    if op.name in _IDENTITIES:
+        entry.set_attribute("identity", _IDENTITIES[op.name], LEVEL)
+    rule = "broadcast" if op.ufunc is not None else _RULES.get(op.name)
+    if rule is not None:
+        entry.set_attribute("infer_shape", rule, LEVEL + 1)
+
+
+def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | None]:
+    """Return the names and the number of operands, and the names of attributes; None for any."""
+    if op.ufunc is not None:
+        count = op.ufunc.nin
+        return (("x",) if count == 1 else tuple(f"x{at + 1}" for at in range(count))), count, ("dtype",)
+    compute = op.compute["cpu"]
+    code: Any = getattr(compute, "__code__", None)
+    if code is None:
+        return (), None, None
+    names = code.co_varnames
+    positional = names[op.nout : code.co_argcount]
+    only = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    open_ended = bool(code.co_flags & _DOUBLE_STAR)
+    rule: Any = getattr(op.infer, "__code__", None)
+    if open_ended and rule is not None and not rule.co_flags & _DOUBLE_STAR:
+        only = rule.co_varnames[rule.co_argcount : rule.co_argcount + rule.co_kwonlyargcount]
+        open_ended = False
+    if open_ended and op.name in _ATTRIBUTES:
+        only, open_ended = _ATTRIBUTES[op.name], False
+    inputs = tuple(name.strip("_") for name in positional)
+    defaults: tuple[object, ...] = getattr(compute, "__defaults__", None) or ()
+    if code.co_flags & _POSITIONAL_ONLY_STAR or defaults:
+        return inputs, None, None if open_ended else tuple(only)
+    return inputs, len(inputs), None if open_ended else tuple(only)
+
+
+class _Forward:
+    """The forward rule of an op, as passes ask for it: shapes and dtypes of results from those of inputs."""
+
+    __slots__ = ("_op",)
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+
+    def __call__(self, attributes: dict[str, Any], shapes: Any, dtypes: Any) -> list[tuple[Any, Any]]:
+        from weft._graph.forward import infer_forward  # noqa: PLC0415 - for those alone who have a graph
+
+        return infer_forward(self._op, attributes, shapes, dtypes)
+
+    def __repr__(self) -> str:
+        return f"<the forward rule of {self._op.name}>"
+
+
+def _cost(attributes: dict[str, Any], shapes: list[Any], dtypes: list[Any]) -> tuple[float, float]:
+    """Return the cost of an op that touches each element of its operands once: (flops, bytes)."""
+    del attributes
+    flops = size = 0.0
+    for shape, dtype in zip(shapes, dtypes, strict=False):
+        count = 1.0
+        for length in shape or ():
+            count *= length or 1
+        flops = max(flops, count)
+        size += count * (dtype.itemsize if dtype is not None else 4)
+    return flops, size
+
+
+def parse_attributes(texts: dict[str, str]) -> dict[str, Any]:
+    """Return attributes from the texts that a file has for them: Python's literals, or else the text itself.
+
+    Examples
+    --------
+    >>> from weft._registry.defaults import parse_attributes
+    >>> parse_attributes({"axis": "(0, 1)", "mode": "wrap"})
+    {'axis': (0, 1), 'mode': 'wrap'}
+    """
+    return {key: parse_value(text) for key, text in texts.items()}
+
+
+def format_attributes(attributes: dict[str, Any]) -> dict[str, str]:
+    """Return attributes as texts from which `parse_attributes` makes them.
+
+    Examples
+    --------
+    >>> from weft._registry.defaults import format_attributes
+    >>> format_attributes({"axis": (0, 1), "mode": "wrap", "keepdims": True})
+    {'axis': '(0, 1)', 'mode': 'wrap', 'keepdims': 'True'}
+    """
+    return {key: format_value(value) for key, value in attributes.items()}

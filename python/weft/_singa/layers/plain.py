@@ -1,0 +1,165 @@
+"""Layers without parameters: each is an operator of `weft.autograd`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft._singa import elementwise, losses, networks, operator_names, shaping, softmaxes
+from weft._singa.layers.base import Own
+from weft.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft._core import NDArray
+
+__all__ = [
+    "Add",
+    "BinaryCrossEntropy",
+    "Cat",
+    "CrossEntropy",
+    "Dropout",
+    "Flatten",
+    "MeanSquareError",
+    "ReLU",
+    "Reshape",
+    "Sigmoid",
+    "SoftMax",
+    "SoftMaxCrossEntropy",
+]
+
+
+class ReLU(Own):
+    """What is positive, and 0 otherwise."""
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return what is positive, and 0 otherwise."""
+        return elementwise.relu(x)
+
+
+class Sigmoid(Own):
+    """``1 / (1 + exp(-x))``."""
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return ``1 / (1 + exp(-x))``."""
+        return elementwise.sigmoid(x)
+
+
+class Add(Own):
+    """The sum of two arrays."""
+
+    _arrays_first = 2
+
+    def forward(self, a: NDArray, b: NDArray) -> NDArray:
+        """Return the sum."""
+        return operator_names.add(a, b)
+
+
+class Flatten(Own):
+    """A matrix: the axes before `axis` as rows, the others as columns."""
+
+    def __init__(self, axis: int = 1) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return the matrix."""
+        return shaping.flatten(x, self.axis)
+
+
+class SoftMax(Own):
+    """Exponentials of rows, divided by their sums."""
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return probabilities."""
+        return softmaxes.softmax(x)
+
+
+class SoftMaxCrossEntropy(Own):
+    """The mean cross entropy of logits with labels: classes, or rows of probabilities.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft import layer
+    >>> layer.SoftMaxCrossEntropy()(weft.zeros((2, 4)), weft.asarray([0, 3])).round(4)
+    NDArray([1.3863])
+    """
+
+    _arrays_first = 2
+
+    def forward(self, x: NDArray, t: NDArray) -> NDArray:
+        """Return the loss, of shape ``(1,)``."""
+        return losses.softmax_cross_entropy(x, t)
+
+
+class MeanSquareError(Own):
+    """The mean of the squares of differences."""
+
+    _arrays_first = 2
+
+    def forward(self, x: NDArray, t: NDArray) -> NDArray:
+        """Return the loss, of shape ``(1,)``."""
+        return losses.mse_loss(x, t)
+
+
+class CrossEntropy(Own):
+    """The mean cross entropy of probabilities with rows of labels."""
+
+    _arrays_first = 2
+
+    def forward(self, x: NDArray, t: NDArray) -> NDArray:
+        """Return the loss, of shape ``(1,)``."""
+        return losses.cross_entropy(x, t)
+
+
+class BinaryCrossEntropy(Own):
+    """The cross entropy of probabilities with labels between 0 and 1."""
+
+    _arrays_first = 2
+
+    def forward(self, x: NDArray, t: NDArray) -> NDArray:
+        """Return the loss, of shape ``(1,)``."""
+        return losses.binary_cross_entropy(x, t)
+
+
+class Dropout(Own):
+    """Elements that become 0 by chance while layers train, the others being scaled by ``1 / (1 - ratio)``.
+
+    Parameters
+    ----------
+    ratio : float, default: 0.5
+        The probability of each to become 0.
+    """
+
+    def __init__(self, ratio: float = 0.5) -> None:
+        super().__init__()
+        if not 0 <= ratio < 1:
+            raise ArgumentValueError(f"Dropout: ratio is a probability from 0 to less than 1, not {ratio}")
+        self.ratio = ratio
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return the elements, some of them 0; each call, and each replay, draws anew."""
+        return networks.dropout(x, ratio=self.ratio)
+
+
+class Cat(Own):
+    """Arrays one behind the other along an axis."""
+
+    _arrays_first = 0
+
+    def __init__(self, axis: int = 0) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, xs: Sequence[NDArray]) -> NDArray:
+        """Return the arrays as one."""
+        return shaping.cat(xs, self.axis)
+
+
+class Reshape(Own):
+    """The elements in another shape."""
+
+    def forward(self, x: NDArray, shape: Sequence[int]) -> NDArray:
+        """Return the elements in that shape."""
+        return shaping.reshape(x, shape)

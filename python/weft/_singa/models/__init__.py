@@ -1,0 +1,1 @@
+"""The parts of `weft.tensor`, `weft.device` and `weft.model`."""

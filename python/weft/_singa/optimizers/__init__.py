@@ -1,0 +1,1 @@
+"""The parts of `weft.opt`: schedules, and the rules for updating parameters."""

@@ -1,0 +1,267 @@
+"""The base of all optimizers: the walk over gradients, numbers that change, state by parameter, its names."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import weft
+from weft._core import NDArray
+from weft._program.unrecorded import outside
+from weft._singa.models.tensors import Tensor, dtype_of, write
+from weft._singa.models.timing import place_outside
+from weft._singa.optimizers.schedules import Constant, DecayScheduler, Range, as_schedule, computed
+from weft._tape.api import backward
+from weft._tape.modes import no_grad
+from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
+
+
+__all__ = ["Optimizer"]
+
+
+class Optimizer:
+    """The base of all optimizers: it applies gradients to parameters, in place.
+
+    Subclasses define `apply`. What they keep for each parameter they name in `slots`, and find by `slot`; numbers that may
+    be schedules they enter by `schedule`, and find by `value`. Both are arrays that are changed in place, so a recorded step
+    goes on with what they are.
+
+    Parameters
+    ----------
+    lr : float or DecayScheduler
+        The learning rate.
+    dtype : dtype-like, default: float32
+        The dtype of the numbers.
+
+    Attributes
+    ----------
+    step_counter : NDArray
+        The number of steps made, an array of one element.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft import opt
+    >>> class SignDescent(opt.Optimizer):
+    ...     def apply(self, param_name, param_value, param_grad):
+    ...         with weft.autograd.no_grad():
+    ...             param_value -= self.value("lr", param_value) * weft.sign(param_grad)
+    >>> w = weft.asarray([1.0, -2.0])
+    >>> w.requires_grad = True
+    >>> SignDescent(0.5)((w * w).sum())
+    >>> w
+    NDArray([ 0.5, -1.5])
+    """
+
+    #: What is kept for each parameter, of its shape, zeros at first: SINGA's names of the dicts.
+    slots: tuple[str, ...] = ()
+
+    def __init__(self, lr: float | DecayScheduler, dtype: npt.DTypeLike = np.float32) -> None:
+        self.dtype = dtype_of(dtype)
+        if self.dtype.kind != "f":
+            raise ArgumentTypeError(f"the dtype of an optimizer's numbers is a floating-point one, not {self.dtype}")
+        self.step_counter: NDArray = outside(lambda: Tensor((1,), dtype=np.float64, name="step_counter"))
+        self._schedules: dict[str, DecayScheduler] = {}
+        self._ranges: dict[str, Range] = {}
+        self._values: dict[str, NDArray] = {}
+        self._names: dict[int, tuple[weakref.ref[NDArray], str]] = {}
+        self._kept: dict[str, dict[str, NDArray]] = {slot: {} for slot in self.slots}
+        #: Where in a user's program the walk back began, for the times that are shown.
+        self.places: set[str] = set()
+        self.schedule("lr", lr)
+
+    # Numbers that may change.
+
+    def schedule(
+        self, name: str, value: float | DecayScheduler, least: float | None = 0.0, below: float | None = None
+    ) -> None:
+        """Enter a number, or set it anew, under a name; programs that were recorded see the new one.
+
+        Parameters
+        ----------
+        name : str
+            The name, by which `value` finds it.
+        value : float or DecayScheduler
+            A finite number, or what says which it is at each step.
+        least, below : float, optional
+            What it must be at least, and what it must be below: where it is entered first, this says so for good.
+        """
+        among = self._ranges.setdefault(name, Range(least, below))
+        found = as_schedule(f"{type(self).__name__}: {name}", value, among)
+        self._schedules[name] = found
+        now = outside(lambda: self._computed(found))
+        if name in self._values:
+            write(self._values[name], now, 0)
+        else:
+            self._values[name] = now
+
+    def value(self, name: str, like: NDArray) -> NDArray:
+        """Return what a number is now, in the dtype and on the device of a parameter."""
+        found = self._values[name]
+        if found.dtype != like.dtype:
+            found = found.astype(like.dtype)
+        return found if found.device == like.device else NDArray.to_device(found, like.device)
+
+    def plays(self, name: str) -> bool:
+        """Return whether a number plays a part: unless it is 0, and stays that."""
+        schedule = self._schedules[name]
+        return type(schedule) is not Constant or schedule.init_value != 0
+
+    def _computed(self, schedule: DecayScheduler) -> NDArray:
+        with no_grad():
+            return computed(schedule, self.step_counter, self.dtype)
+
+    @property
+    def lr(self) -> DecayScheduler:
+        """The learning rate's schedule; a number or a schedule may be assigned."""
+        return self._schedules["lr"]
+
+    @lr.setter
+    def lr(self, value: float | DecayScheduler) -> None:
+        self.schedule("lr", value)
+
+    @property
+    def lr_value(self) -> NDArray:
+        """The learning rate now, an array of one element."""
+        return self._values["lr"]
+
+    # Parameters.
+
+    def prepare(self, parameters: Mapping[str, NDArray]) -> None:
+        """Give parameters their names, and make what is kept for them."""
+        for name, parameter in parameters.items():
+            self._names[id(parameter)] = weakref.ref(parameter), name
+            for slot in self.slots:
+                self.slot(slot, name, parameter)
+
+    def name_of(self, parameter: NDArray) -> str:
+        """Return the name of a parameter: that which it was given, its own, or a number."""
+        known = self._names.get(id(parameter))
+        if known is not None and known[0]() is parameter:
+            return known[1]
+        name = getattr(parameter, "name", None) or f"parameter{len(self._names)}"
+        self._names[id(parameter)] = weakref.ref(parameter), name
+        return name
+
+    def slot(self, slot: str, param_name: str, param_value: NDArray) -> NDArray:
+        """Return what is kept for a parameter, which is made at the first call."""
+        kept = self._kept[slot]
+        found = kept.get(param_name)
+        if found is None:
+            found = kept[param_name] = outside(lambda: weft.zeros_like(param_value))
+        elif found.shape != param_value.shape:
+            raise ShapeError(
+                f"{type(self).__name__}: {slot} of {param_name!r} has the shape {found.shape}, and the parameter now has "
+                f"{param_value.shape}: use one optimizer for each model"
+            )
+        return found
+
+    # Steps.
+
+    def device_check(self, *inputs: NDArray) -> None:
+        """Raise unless all inputs are on the device of the first."""
+        for x in inputs[1:]:
+            if x.device != inputs[0].device:
+                raise ArgumentValueError(f"{type(self).__name__}: arrays on {inputs[0].device} and on {x.device}")
+
+    def __call__(self, loss: NDArray) -> None:
+        """Compute the gradients of a loss, apply them, and count the step."""
+        self.call(loss)
+        self.step()
+
+    def call(self, loss: NDArray) -> None:
+        """Compute the gradients of a loss, and apply each as soon as it is there: the last layer's first."""
+        self.places.add(place_outside())
+        for parameter, gradient in backward(loss):
+            self.apply(self.name_of(parameter), parameter, gradient)
+
+    def backward_and_update(self, loss: NDArray) -> None:
+        """Compute the gradients of a loss, apply them, and count the step; the same as a call."""
+        self(loss)
+
+    def update(self, param: NDArray, grad: NDArray) -> None:
+        """Apply a gradient to a parameter, by `apply`."""
+        self.apply(self.name_of(param), param, grad)
+
+    def apply(self, param_name: str, param_value: NDArray, param_grad: NDArray) -> None:
+        """Apply a gradient to a parameter, in place.
+
+        Parameters
+        ----------
+        param_name : str
+            The parameter's name, by which its state is kept.
+        param_value : NDArray
+            The parameter.
+        param_grad : NDArray
+            The gradient, of the same shape.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no apply()")
+
+    def step(self) -> None:
+        """Count a step, and let all numbers follow their schedules."""
+        with no_grad():
+            self.step_counter += 1
+        for name, schedule in self._schedules.items():
+            if type(schedule) is not Constant:
+                write(self._values[name], self._computed(schedule), 0)
+
+    def _decayed(self, param_name: str, param_value: NDArray, param_grad: NDArray) -> NDArray:
+        """Return a gradient with the weight decay, in the parameter's dtype; ShapeError if it is none of the parameter."""
+        if param_value.shape != param_grad.shape:
+            raise ShapeError(
+                f"{type(self).__name__}: the gradient of {param_name!r} has the shape {param_grad.shape}, and the "
+                f"parameter {param_value.shape}"
+            )
+        gradient = param_grad if param_grad.dtype == param_value.dtype else param_grad.astype(param_value.dtype)
+        if self.plays("weight_decay"):
+            return gradient + self.value("weight_decay", param_value) * param_value
+        return gradient
+
+    # What is saved.
+
+    def get_states(self) -> dict[str, Any]:
+        """Return what a file has to hold: ``step_counter``, a number, and for each slot a dict of arrays by parameter."""
+        states: dict[str, Any] = {"step_counter": float(self.step_counter.item())}
+        return states | {slot: dict(kept) for slot, kept in self._kept.items() if kept}
+
+    def check_states(self, states: Mapping[str, Any]) -> None:
+        """Raise ArgumentValueError, or ShapeError, unless `set_states` would take over these states."""
+        unknown = sorted(set(states) - {"step_counter", *self.slots})
+        if unknown:
+            raise ArgumentValueError(
+                f"{type(self).__name__} keeps {_listed(['step_counter', *self.slots])}, and was given {_listed(unknown)}: these "
+                "are another optimizer's states"
+            )
+        for slot in self.slots:
+            for name, array in states.get(slot, {}).items():
+                known = self._kept[slot].get(name)
+                if known is not None and known.shape != tuple(array.shape):
+                    raise ShapeError(
+                        f"{type(self).__name__}: {slot} of {name!r} has the shape {known.shape}, and was given {array.shape}"
+                    )
+
+    def set_states(self, states: Mapping[str, Any]) -> None:
+        """Take over what `get_states` has returned, in place; an error, and nothing changed, if it does not fit."""
+        self.check_states(states)
+        if "step_counter" in states:
+            write(self.step_counter, weft.full_like(self.step_counter, float(states["step_counter"])), 0)
+        for slot in self.slots:
+            for name, array in states.get(slot, {}).items():
+                known = self._kept[slot].get(name)
+                if known is None:
+                    self._kept[slot][name] = weft.asarray(array, copy=True)
+                else:
+                    write(known, weft.asarray(array), 0)
+        for name, schedule in self._schedules.items():
+            write(self._values[name], self._computed(schedule), 0)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

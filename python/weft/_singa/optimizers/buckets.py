@@ -1,0 +1,73 @@
+"""Buckets: gradients that travel together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import weft
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from weft._core import NDArray
+
+__all__ = ["Buckets", "flat", "pieces"]
+
+
+class Buckets:
+    """Gradients that wait until so many elements of a dtype are together; a larger one goes by itself.
+
+    Parameters
+    ----------
+    threshold : float
+        The number of elements.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._waiting: dict[str, list[tuple[NDArray, NDArray]]] = {}
+
+    def add(self, parameter: NDArray, gradient: NDArray) -> Iterator[list[tuple[NDArray, NDArray]]]:
+        """Put a parameter's gradient in, and yield what is full then."""
+        if gradient.size > self._threshold:
+            yield [(parameter, gradient)]
+            return
+        kind = gradient.dtype.name
+        waiting = self._waiting.setdefault(kind, [])
+        waiting.append((parameter, gradient))
+        if sum(each.size for _, each in waiting) > self._threshold:
+            yield self._waiting.pop(kind)
+
+    def rest(self) -> Iterator[list[tuple[NDArray, NDArray]]]:
+        """Yield what is left."""
+        while self._waiting:
+            yield self._waiting.pop(next(iter(self._waiting)))
+
+
+def flat(arrays: Sequence[NDArray]) -> NDArray:
+    """Return the elements of arrays one after another, in memory of their own.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._singa.optimizers.buckets import flat
+    >>> flat([weft.ones((2, 2)), weft.zeros(1)])
+    NDArray([1., 1., 1., 1., 0.])
+    """
+    return weft.concat([weft.reshape(array, (-1,)) for array in arrays])
+
+
+def pieces(joined: NDArray, like: Sequence[NDArray]) -> Iterator[NDArray]:
+    """Yield views of what `flat` has made, in the shapes that the arrays had.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._singa.optimizers.buckets import pieces
+    >>> [piece.shape for piece in pieces(weft.ones(5), [weft.ones((2, 2)), weft.zeros(1)])]
+    [(2, 2), (1,)]
+    """
+    start = 0
+    for array in like:
+        yield weft.reshape(joined[start : start + array.size], array.shape)
+        start += array.size

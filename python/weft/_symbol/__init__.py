@@ -1,1 +1,0 @@
-"""Symbols: names for them, composition, and what is bound."""

@@ -1,0 +1,143 @@
+"""`backward` and `gradients`: from a result back to all arrays that say `requires_grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weft._core import NDArray
+from weft._ops.creation import zeros_like
+from weft._tape.backward import head_of, walk
+from weft._tape.leaves import is_own_leaf
+
+__all__ = ["Gradients", "backward", "gradients"]
+
+
+class Gradients(Mapping[NDArray, NDArray]):
+    """Gradients by the arrays that they belong to, each found by itself, not by its values; in the order of the walk.
+
+    Examples
+    --------
+    >>> import weft
+    >>> w = weft.ones(2)
+    >>> w.requires_grad = True
+    >>> found = weft.autograd.gradients((w * 3).sum())
+    >>> found[w], len(found)
+    (NDArray([3., 3.]), 1)
+    """
+
+    def __init__(self, pairs: Any) -> None:
+        self._pairs: dict[int, tuple[NDArray, NDArray]] = {id(x): (x, gradient) for x, gradient in pairs}
+
+    def __getitem__(self, x: NDArray) -> NDArray:
+        """Return the gradient of an array."""
+        try:
+            return self._pairs[id(x)][1]
+        except KeyError:
+            why = "What was computed before requires_grad was set does not count: set it first"
+            if getattr(x, "requires_grad", False) and not is_own_leaf(x):
+                why = (
+                    "It was computed itself, as by w = w - step: update w in place, w -= step, in a block of "
+                    "weft.autograd.no_grad()"
+                )
+            raise KeyError(
+                f"no gradient of an array of shape {getattr(x, 'shape', None)}: the result depends on no such leaf. {why}"
+            ) from None
+
+    def __contains__(self, x: object) -> bool:
+        """Return whether there is a gradient of an array."""
+        return id(x) in self._pairs
+
+    def __iter__(self) -> Iterator[NDArray]:
+        """Return the arrays."""
+        return (x for x, _ in self._pairs.values())
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._pairs)
+
+    def __repr__(self) -> str:
+        """Return the shapes."""
+        return f"<weft.autograd.Gradients of shapes {', '.join(str(x.shape) for x in self)}>"
+
+
+def backward(
+    y: NDArray | list[NDArray] | tuple[NDArray, ...],
+    dy: Any = None,
+    *,
+    retain: bool = False,
+    create_graph: bool = False,
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """Yield the arrays that `y` was computed from and that say `requires_grad`, each with its gradient when it is ready.
+
+    The last layer's come first, while the gradients of the layers before are still to be pushed: who sends or applies
+    them begins with them.
+
+    Parameters
+    ----------
+    y : NDArray, or list of NDArray
+        The result, a scalar unless `dy` is given.
+    dy : array-like, optional
+        The gradient of `y`, of its shape; by default 1.
+    retain : bool, default: False
+        Whether the values that were saved for it stay, so that it can be computed again. They go as the walk passes
+        otherwise.
+    create_graph : bool, default: False
+        Whether the gradients have gradients themselves.
+
+    Yields
+    ------
+    (NDArray, NDArray)
+        An array and its gradient.
+
+    Raises
+    ------
+    GradientError
+        If `y` is no scalar and `dy` is not given, or has the wrong shape; if nothing that `y` was computed from requires
+        a gradient; if an op on the way has none; if a value that is needed was overwritten, with both lines; and if the
+        gradient was computed before, without `retain`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> w, x = weft.ones(2), weft.asarray([1.0, 2.0])
+    >>> w.requires_grad = True
+    >>> for parameter, gradient in weft.autograd.backward((w * x).sum()):
+    ...     with weft.autograd.no_grad():
+    ...         parameter -= 0.5 * gradient
+    >>> w
+    NDArray([0.5, 0. ])
+    """
+    results = list(y) if isinstance(y, list | tuple) else [y]
+    given = [None] * len(results) if dy is None else list(dy) if isinstance(y, list | tuple) else [dy]
+    heads = [head_of(each, seed) for each, seed in zip(results, given, strict=True)]
+    return _pairs(heads, retain=retain or create_graph, create_graph=create_graph)
+
+
+def _pairs(heads: Any, *, retain: bool, create_graph: bool) -> Iterator[tuple[NDArray, NDArray]]:
+    for leaf, _, gradient in walk(heads, retain=retain, heard=create_graph):
+        x: NDArray | None = leaf.leaf
+        if x is not None:
+            yield x, zeros_like(x) if gradient is None else gradient
+
+
+def gradients(
+    y: NDArray | list[NDArray] | tuple[NDArray, ...],
+    dy: Any = None,
+    *,
+    retain: bool = False,
+    create_graph: bool = False,
+) -> Gradients:
+    """Return the gradients of `y` by all arrays that it was computed from and that say `requires_grad`.
+
+    Parameters and errors are those of `backward`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> w = weft.asarray([1.0, 2.0])
+    >>> w.requires_grad = True
+    >>> weft.autograd.gradients(weft.sum(w * w))[w]
+    NDArray([2., 4.])
+    """
+    return Gradients(backward(y, dy, retain=retain, create_graph=create_graph))

@@ -1,0 +1,122 @@
+"""A user's operators: a computation and its gradient, as two methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from weft._call.operands import as_array
+from weft._call.symbol_hook import is_symbol
+from weft._core import NDArray, tape_hears, tape_keep, tape_note
+from weft._tape.modes import paused
+from weft._tape.pytree import several
+from weft.errors import GradientError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Operator"]
+
+
+class _Saved(Protocol):
+    """The node of a call, on the tape or in a graph: what `save` kept are its inputs."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]: ...
+
+
+class Operator:
+    """An operator of one's own: `forward` computes it of arrays, `backward` the gradients of its inputs.
+
+    Subclasses define both with functions of weft; neither may ask for values if the operator is to be used in programs.
+    An instance is called with the inputs, and serves one call: what `backward` needs is kept by `save`, or in attributes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> class Softplus(weft.autograd.Operator):
+    ...     def forward(self, x):
+    ...         self.save(x)
+    ...         return weft.logaddexp(x, 0.0)
+    ...
+    ...     def backward(self, dy):
+    ...         (x,) = self.saved
+    ...         return dy / (1 + weft.exp(-x))
+    >>> x = weft.zeros(2)
+    >>> Softplus()(x)
+    NDArray([0.69314718, 0.69314718])
+    >>> weft.grad(lambda x: weft.sum(Softplus()(x)))(x)
+    NDArray([0.5, 0.5])
+    """
+
+    _node: _Saved | None = None
+    _kept: tuple[Any, ...] = ()
+
+    def __init__(self, name: str | None = None) -> None:
+        """Make an operator, whose name errors tell: its class's, unless another one is given."""
+        self.name = type(self).__name__ if name is None else name
+
+    def forward(self, *arrays: Any) -> Any:
+        """Return the result, or a tuple of results, for the inputs."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward()")
+
+    def backward(self, *dys: Any) -> Any:
+        """Return the gradient of the input, or one for each, given that of each result; None is zero."""
+        raise NotImplementedError(f"{type(self).__name__} defines no backward()")
+
+    def save(self, *arrays: NDArray) -> None:
+        """Keep arrays for `backward`, which finds them in `saved`; called in `forward`.
+
+        Kept is a reference, not a copy: if the memory is written to before `backward` runs, that raises `GradientError`
+        with both lines. Gradients of gradients go through what is kept.
+        """
+        self._kept = arrays
+
+    @property
+    def saved(self) -> tuple[Any, ...]:
+        """What `save` has kept."""
+        return self._kept if self._node is None else self._node.inputs
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Compute the results; the tape hears one op, whose gradient is `backward`. Of symbols, compose one."""
+        if any(map(is_symbol, arrays)):
+            from weft._graph.own_operators import applied  # noqa: PLC0415 - which knows the functions of arrays
+
+            return applied(self, arrays)
+        like = next((x for x in arrays if isinstance(x, NDArray)), None)
+        given = tuple(x if isinstance(x, NDArray | bool | int | float | complex) else as_array(x, like) for x in arrays)
+        if not tape_hears(given):
+            return self.forward(*given)
+        with paused():
+            answer = self.forward(*given)
+        results = several(answer)
+        for result in results:
+            if not isinstance(result, NDArray):
+                raise GradientError(f"{type(self).__name__}.forward() returned {type(result).__name__}, not an array")
+        # What is an input, or a view of one, becomes an array of its own: it has another gradient.
+        inputs = [x for x in given if isinstance(x, NDArray)]
+        with paused():
+            results = tuple(x.copy() if any(x._shares_buffer(y) for y in inputs) else x for x in results)
+        call = _Bound(self)
+        if self._kept:
+            self._node = tape_keep(call, self._kept)
+            self._kept = ()
+        tape_note(call, None, given, results, 0, False)
+        return results[0] if isinstance(answer, NDArray) else results
+
+
+class _Bound:
+    """What the tape knows of a call of an operator: the op of a node."""
+
+    __slots__ = ("_operator", "name")
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self.name: str = getattr(operator, "name", type(operator).__name__)
+
+    def attribute(self, key: str, default: object = None) -> Any:
+        """Return the rule, as an op does."""
+        return self._rule if key == "gradient" else default
+
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
+        del node
+        return self._operator.backward(*grads)

@@ -1,0 +1,74 @@
+"""A bar that a notebook draws, renewed by a thread of its own until it is stopped."""
+
+from __future__ import annotations
+
+import html
+import sys
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Drawn", "bar", "in_notebook"]
+
+
+def in_notebook() -> bool:
+    """Return whether the cell of a notebook runs, or anything else that shows what IPython displays.
+
+    Examples
+    --------
+    >>> from weft._trace.notebook_bar import in_notebook
+    >>> in_notebook()
+    False
+    """
+    ipython: Any = sys.modules.get("IPython")  # who runs a cell has imported it
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def bar(done: int, total: int, text: str) -> str:
+    """Return a bar of HTML, and a text behind it.
+
+    Examples
+    --------
+    >>> from weft._trace.notebook_bar import bar
+    >>> bar(1, 2, "a & b")
+    '<div><progress value="1" max="2"></progress> a &amp; b</div>'
+    """
+    return f'<div><progress value="{done}" max="{max(total, 1)}"></progress> {html.escape(text)}</div>'
+
+
+class Drawn:
+    """A display that a notebook shows below the running cell.
+
+    Parameters
+    ----------
+    figures : callable
+        Returns what is done, the total and a text.
+    refresh : float
+        How often the display is renewed, per second.
+    """
+
+    def __init__(self, figures: Callable[[], tuple[int, int, str]], refresh: float) -> None:
+        self._figures = figures
+        self._refresh = refresh
+        self._over = Event()
+        display: Any = sys.modules["IPython"].display
+        self._handle: Any = display.display(self._shown(), raw=True, display_id=True)
+        self._thread = Thread(target=self._renew, name="weft-progress", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Draw the last figures."""
+        self._over.set()
+        self._thread.join()
+        self._handle.update(self._shown(), raw=True)
+
+    def _renew(self) -> None:
+        while not self._over.wait(1 / self._refresh):
+            self._handle.update(self._shown(), raw=True)
+
+    def _shown(self) -> dict[str, str]:
+        done, total, text = self._figures()
+        return {"text/html": bar(done, total, text), "text/plain": f"{text}: {done:,} of {total:,}"}
