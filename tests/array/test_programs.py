@@ -20,12 +20,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import weft
-from conftest import SOON, background
+from conftest import SHUFFLED, SOON, background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SETTINGS = [("serial", 1), *((policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 4))]
+SETTINGS = [("serial", 1), SHUFFLED, *((policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 4))]
 DTYPES = (
     "bool",
     "int8",

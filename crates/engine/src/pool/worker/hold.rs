@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 /// How long nothing must have been pushed, and how long what is ready is held back at most.
-const QUIET: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 50 });
-const LONGEST: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 2000 });
+pub(super) const QUIET: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 50 });
+pub(super) const LONGEST_HOLD: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 2000 });
 /// How long the worker sleeps between two looks.
 const NAP: Duration = Duration::from_micros(100);
 
@@ -49,7 +49,7 @@ impl Hold {
         if since.pushed != pushed {
             (since.pushed, since.last_push) = (pushed, now);
         }
-        self.insists = now - since.last_push >= QUIET || now - since.began >= LONGEST;
+        self.insists = now - since.last_push >= QUIET || now - since.began >= LONGEST_HOLD;
         self.slept = !self.insists;
         self.slept.then_some(NAP)
     }
