@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from types import EllipsisType, ModuleType, TracebackType
 from typing import Any, Literal, Never, Self, SupportsIndex, TypeAlias, TypedDict, TypeVar, final, overload
 
@@ -40,6 +41,7 @@ __all__ = [
     "Part",
     "RawKernel",
     "Recording",
+    "Scope",
     "Signatures",
     "SymbolCore",
     "TapeNode",
@@ -58,6 +60,8 @@ __all__ = [
     "_mutate",
     "_overwrite",
     "_read",
+    "_target",
+    "_watch_forks",
     "all_ops",
     "answer_here",
     "bare",
@@ -130,6 +134,7 @@ __all__ = [
     "kernel_neighbours",
     "kernel_sequence",
     "kernel_sort",
+    "kind_empty",
     "known_keys",
     "layout_axes",
     "memory_stats",
@@ -145,7 +150,6 @@ __all__ = [
     "recorded_calls",
     "recording",
     "set_dispatch",
-    "set_eager",
     "tape_alike",
     "tape_apart",
     "tape_check_target",
@@ -166,11 +170,13 @@ __all__ = [
     "tape_operator",
     "tape_patch",
     "tape_pause",
+    "tape_paused",
     "tape_standings",
     "tape_surroundings",
     "tape_walk",
     "unrecorded",
     "values_here",
+    "vectors",
     "whole",
     "wrap",
 ]
@@ -178,6 +184,7 @@ __all__ = [
 _Host: TypeAlias = np.ndarray[Any, Any]
 # Sequences are tuples of keys, and lists of positions.
 _Key: TypeAlias = SupportsIndex | slice | EllipsisType | Sequence[Any] | np.bool_ | _Host | NDArray | None
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _T = TypeVar("_T")
 _Target = TypeVar("_Target", bound=NDArray | _Host)
 
@@ -187,6 +194,7 @@ POLICIES: tuple[str, ...]
 TAPE_COERCED: int
 TAPE_ELSEWHERE: int
 _debug_build: bool
+_target: str
 
 @final
 class _MpiLibrary:
@@ -861,7 +869,7 @@ def kernel_layer_norm(
 def kernel_lookup(
     name: str, dtype: np.dtype[Any], numbers: np.dtype[Any], sizes: Sequence[int], gradient: bool
 ) -> Kernel | None: ...
-def kernel_mask(name: str, dtype: np.dtype[Any], count: int, rate: float) -> Kernel | None: ...
+def kernel_mask(name: str, dtype: np.dtype[Any], count: int, rate: float, words: int) -> Kernel | None: ...
 def kernel_neighbours(
     name: str,
     dtype: np.dtype[Any],
@@ -874,6 +882,7 @@ def kernel_sequence(
 ) -> Kernel | None: ...
 def kernel_sort(name: str, dtype: np.dtype[Any], count: int) -> Kernel | None: ...
 def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
+def vectors() -> tuple[str, list[str]]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine, *, own: bool = False) -> NDArray: ...
@@ -885,7 +894,9 @@ def push_compute(
     *,
     name: str | None = None,
     variable: Variable | None = None,
+    anywhere: bool = False,
 ) -> None: ...
+def kind_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, name: str, number: int) -> NDArray: ...
 def change_here(
     func: Callable[..., object], x: NDArray, inputs: tuple[NDArray, ...], name: str, limit: int
 ) -> bool: ...
@@ -998,12 +1009,29 @@ class _Step(TypedDict):
     opaque: bool
 
 @disjoint_base
+class Scope:
+    def __new__(
+        cls,
+        *changes: tuple[ContextVar[Any], Any],
+        eager: bool = False,
+        paused: bool | None = None,
+        in_order: bool | None = None,
+    ) -> Self: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def __call__(self, function: _Function) -> _Function: ...
+    def _recreate_cm(self) -> Scope: ...
+
+@disjoint_base
 class Recording:
     def __new__(cls, engine: Engine, name: str, *, keeps: bool = False) -> Self: ...
     @property
     def name(self) -> str: ...
-    def in_order(self, on: bool) -> bool: ...
-    def begin(self) -> None: ...
+    @property
+    def names(self) -> dict[Any, Any] | None: ...
+    def begin(self, names: dict[Any, Any] | None = None) -> None: ...
     def end(self) -> None: ...
     def abort(self) -> None: ...
     def __enter__(self) -> Any: ...
@@ -1128,7 +1156,6 @@ class Signatures:
     def _instance(self) -> Any: ...
 
 def is_eager() -> bool: ...
-def set_eager(on: bool) -> None: ...
 def note_call(op: object, attributes: object, before: int) -> None: ...
 def recorded_calls() -> int | None: ...
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
@@ -1402,6 +1429,7 @@ class Completion:
 
 def _exit_drain(timeout: float | None) -> None: ...
 def _before_fork() -> None: ...
+def _watch_forks() -> bool: ...
 def _after_fork_parent() -> None: ...
 def _after_fork_child() -> None: ...
 
@@ -1453,6 +1481,7 @@ class TapeNode:
 def tape_mode(listening: object, training: object) -> None: ...
 def tape_surroundings() -> int: ...
 def tape_pause(paused: bool) -> bool: ...
+def tape_paused() -> bool: ...
 def tape_operator(name: str, op: object, reads: tuple[int, int]) -> None: ...
 def tape_patch(op: object) -> None: ...
 def tape_hears(operands: tuple[object, ...]) -> bool: ...

@@ -11,43 +11,14 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ArgumentIndexError",
-    "ArgumentTypeError",
-    "ArgumentValueError",
-    "AxisError",
-    "CaptureError",
-    "CheckpointError",
-    "CheckpointMissingError",
-    "CommunicatorError",
-    "CommunicatorTypeError",
-    "CommunicatorUnavailableError",
-    "CommunicatorValueError",
-    "CompletionError",
-    "CudaError",
-    "CudaOutOfMemoryError",
-    "CudaUnavailableError",
-    "DeadlockError",
-    "EngineClosedError",
-    "ForkedError",
-    "GradientError",
-    "GraphError",
-    "KernelArgumentError",
-    "KernelCompileError",
-    "ModelError",
-    "NativeOpError",
-    "NestedPushError",
-    "OpCancelledError",
-    "PendingLimitError",
-    "PlanError",
-    "RecordingWarning",
-    "ShapeError",
-    "StateFileError",
-    "TraceError",
-    "VariableDeletedError",
-    "WaitTimeoutError",
-    "WeftError",
-    "WrongEngineError",
-]
+    "ArgumentIndexError", "ArgumentTypeError", "ArgumentValueError", "AxisError", "CaptureError", "CheckpointError",
+    "CheckpointMissingError", "CommunicatorError", "CommunicatorTypeError", "CommunicatorUnavailableError",
+    "CommunicatorValueError", "CompletionError", "CudaError", "CudaOutOfMemoryError", "CudaUnavailableError",
+    "DeadlockError", "EngineClosedError", "ForkedError", "GradientError", "GraphError", "KernelArgumentError",
+    "KernelCompileError", "ModelError", "NativeOpError", "NestedPushError", "OpCancelledError", "PendingLimitError",
+    "PlanError", "RecordingWarning", "ShapeError", "StateFileError", "TraceError", "UndeclaredAccessWarning",
+    "VariableDeletedError", "WaitTimeoutError", "WeftError", "WrongEngineError",
+]  # fmt: skip
 
 
 class WeftError(Exception):
@@ -405,6 +376,23 @@ class CaptureError(WeftError, RuntimeError):
     ...     except weft.errors.CaptureError as error:
     ...         print(error)
     the block of the program 'step' has not ended: use the program after it
+    """
+
+
+class UndeclaredAccessWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
+    """A task refers to an array that it does not declare, so nothing orders its accesses to it.
+
+    Examples
+    --------
+    >>> import warnings, numpy, weft
+    >>> totals = numpy.zeros(3)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     @weft.task
+    ...     def add() -> None:
+    ...         totals[:] += 1
+    >>> [warning.category.__name__ for warning in caught]
+    ['UndeclaredAccessWarning']
     """
 
 

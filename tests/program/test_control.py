@@ -333,6 +333,22 @@ def test_verified_calls_are_few() -> None:
     assert len(calls) == 2, "once to be recorded, and once beside the thousandth call"
 
 
+def test_verified_calls_are_fewer_where_they_take_long() -> None:
+    calls = []
+
+    @weft.program(verify=100)
+    def step(x: Any) -> Any:
+        calls.append(1)
+        for _ in range(200):
+            x = x + 1
+        return x
+
+    x = weft.ones(3)
+    for _ in range(1000):
+        step(x)
+    assert 2 <= len(calls) < 11, "once to be recorded, and beside the hundredth call, but not beside each hundredth one"
+
+
 def test_verified_calls_change_nothing_else() -> None:
     rng = weft.random.default_rng(5)
     same = weft.random.default_rng(5)

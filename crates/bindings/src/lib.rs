@@ -31,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use super::array::NDArray;
     #[pymodule_export]
-    use super::array::tape::listen::{tape_mode, tape_pause, tape_surroundings};
+    use super::array::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
     #[pymodule_export]
     use super::array::tape::marks::tape_standings;
     #[pymodule_export]
@@ -75,7 +75,9 @@ mod _core {
     #[pymodule_export]
     use super::engine::variable::Variable;
     #[pymodule_export]
-    use super::face::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    use super::face::process::_exit_drain;
+    #[pymodule_export]
+    use super::face::scope::Scope;
     #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]
@@ -98,6 +100,8 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
+    use super::interpreter::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
+    #[pymodule_export]
     use super::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]
     use super::payloads::answering::Answering;
@@ -106,6 +110,8 @@ mod _core {
     #[pymodule_export]
     use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
     #[pymodule_export]
+    use super::pushes::kinds::kind_empty;
+    #[pymodule_export]
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::pushes::{
@@ -113,7 +119,7 @@ mod _core {
         empty, forget_loops, fresh_cast, fresh_copy, fresh_diagonal, fresh_elements, fresh_filled, fresh_join,
         fresh_product, fresh_range, fresh_reduction, fresh_roll, fresh_rows, fresh_search, fresh_spaced, fresh_unary,
         memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch,
-        values_here, wrap,
+        values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
@@ -121,7 +127,7 @@ mod _core {
         kernel_sequence, kernel_sort,
     };
     #[pymodule_export]
-    use super::signature::{Signatures, is_eager, set_eager};
+    use super::signature::{Signatures, is_eager};
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
@@ -130,10 +136,11 @@ mod _core {
         super::interpreter::errors::load(module.py())?;
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
-        module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
         module.add("TAPE_COERCED", super::array::tape::record::Hearing::Coerced)?;
         module.add("TAPE_ELSEWHERE", super::array::tape::record::Hearing::Elsewhere)?;
         module.add("POLICIES", PyTuple::new(module.py(), weft_engine::Policy::forms())?)?;
+        module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
+        module.add("_target", env!("WEFT_TARGET"))?;
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

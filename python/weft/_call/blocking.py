@@ -10,14 +10,12 @@ from weft._call.devices import device_of, place
 from weft._call.inline import USUAL
 from weft._call.listening import hear_nothing
 from weft._call.operands import as_array, engine_of, listed, values
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, values_here, wrap
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["eager", "eager_once"]
 
 #: Functions that set no flags of floating-point numbers.
 _EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])

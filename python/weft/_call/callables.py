@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft._call.operands import Operand
     from weft._registry.avals import DType
 
-__all__ = ["cast", "of_compute", "of_ufunc"]
-
 _ARRAY, _MUTATED = object(), object()  # where the next array goes among an op's scalars
 
 
@@ -63,7 +61,7 @@ def _run_ufunc(
     ufunc: np.ufunc,
     signature: tuple[DType, ...] | None,
     template: tuple[Any, ...],
-    masked: bool,  # noqa: FBT001 - bound by position, before the views
+    masked: bool,
     *views: Any,
 ) -> None:
     outs, ins = views[: ufunc.nout], iter(views[ufunc.nout :])

@@ -19,7 +19,6 @@ import numpy as np
 from weft._call import door, operands, outputs, plans
 from weft._call.copies import copy_cast
 from weft._call.listening import hear
-from weft._call.symbol_hook import Composing, compose
 from weft._core import (
     TAPE_COERCED,
     TAPE_ELSEWHERE,
@@ -32,7 +31,9 @@ from weft._core import (
     tape_opens,
     tape_pause,
 )
-from weft._registry.avals import Aval, avals_of, broadcast_shapes, scalar_dtype
+from weft._registry.avals import Aval, as_dtype, avals_of, broadcast_shapes, scalar_dtype
+from weft._registry.op import set_dispatcher
+from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.avals import DType
     from weft._registry.op import Op
-
-__all__ = ["call"]
 
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
@@ -223,22 +222,22 @@ def _elementwise(
     op: Op,
     arrays: tuple[Any, ...],
     out: Any,
-    where: Any = True,  # noqa: FBT002 - an array-like of bool
+    where: Any = True,
     dtype: Any = None,
 ) -> tuple[NDArray, ...]:
     """Push an op with a ufunc, whatever its operands and its results are."""
     ufunc = op.ufunc
-    assert ufunc is not None  # noqa: S101 - for the type checker
+    assert ufunc is not None
     if len(arrays) != ufunc.nin:
         raise ArgumentTypeError(f"{op.name}() takes {ufunc.nin} arrays, and {len(arrays)} were given")
     given = operands.coerce(arrays, out, some_array=True)
     kinds = tuple([x.dtype if isinstance(x, NDArray) else x.__class__ for x in given])
-    plan = plans.find(op, kinds, None if dtype is None else operands.as_dtype(dtype))
+    plan = plans.find(op, kinds, None if dtype is None else as_dtype(dtype))
     exact = True
     try:
         given = plan.immediates(given)
     except OverflowError:
-        if op.name not in plans.COMPARISONS:
+        if op.operator not in plans.COMPARISONS:
             raise
         exact = False  # NumPy compares with any integer
     mask = None if where is True else _mask(where, given)
@@ -314,3 +313,6 @@ def _computed(
             if target is not result:
                 copy_cast(target, result)
     return final
+
+
+set_dispatcher(call, plans.forget)

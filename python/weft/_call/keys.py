@@ -15,8 +15,6 @@ from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueErro
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Advanced", "Basic", "check_bounds", "parse"]
-
 Index: TypeAlias = "int | slice | NDArray | np.ndarray[Any, Any] | None"
 
 

@@ -12,8 +12,6 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["element", "number", "number_of"]
-
 _LARGEST = {np.dtype(kind).itemsize: float(np.finfo(kind).max) for kind in (np.float16, np.float32, np.float64)}
 _PARTS: dict[int, DType] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
 

@@ -6,8 +6,6 @@ import os
 
 from weft._core import POLICIES
 
-__all__ = ["VARIABLES", "unknown"]
-
 #: What each one does. docs/install.md lists the same.
 VARIABLES = {
     "WEFT_POLICY": f"policy of the default engine: {', '.join(POLICIES)}",
@@ -19,6 +17,7 @@ VARIABLES = {
     "WEFT_COMM_CHECK": "1 lets ranks compare what they call before each collective, 0 does not",
     "WEFT_COMM_TIMEOUT": "seconds that a rank waits for the others, 600 if nobody says otherwise",
     "WEFT_ONEDNN_LIBRARY": "path of oneDNN's library, where it is not in its usual place, or off",
+    "WEFT_VECTORS": "vectors of loops of networks' kernels instead of the widest: sse2, avx2, avx512 or neon",
 }
 
 

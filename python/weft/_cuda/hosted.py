@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from weft._registry.op import Op
 
-__all__ = ["compute_of", "push"]
-
 
 def _spacing(out: Any, x: Any) -> None:
     np.subtract(np.nextafter(x, np.copysign(np.inf, x)), x, out=out)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from weft._registry.shapes import Shape
 
-__all__ = ["COMPUTES"]
-
 
 def _adjoint(x: Any) -> Any:
     return np.conj(np.swapaxes(x, -1, -2))

@@ -14,8 +14,6 @@ from weft.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_arrays", "write_arrays"]
-
 _LIST = 0x112
 #: What an array begins with, since 0.9, 0.11 and 1.5: before, with its number of axes.
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -107,7 +105,7 @@ def read_arrays(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
     if data[:4] == b"PK\x03\x04":
         return _read_zip(data, name)
     reader = _Reader(memoryview(data), name)
-    if len(data) < 24 or reader.number("Q") != _LIST:  # noqa: PLR2004 - three numbers of eight bytes
+    if len(data) < 24 or reader.number("Q") != _LIST:  # three numbers of eight bytes
         raise CheckpointError(f"{name} is no list of arrays of MXNet's: it does not begin as such a file")
     reader.number("Q")
     count = reader.number("Q")

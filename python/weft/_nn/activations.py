@@ -12,8 +12,9 @@ from weft._call.operands import as_array
 from weft._nn.arguments import floating, refuse
 from weft._nn.gaussian import cumulative
 from weft._ops.elementwise import exp, square
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
-
-__all__ = ["elu", "gelu", "leaky_relu", "relu", "sigmoid", "softplus"]
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 

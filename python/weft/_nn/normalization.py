@@ -16,9 +16,10 @@ from weft._nn.arguments import fixed, floating, plain, refuse
 from weft._nn.channels import across, channel_sum, others_of, over
 from weft._nn.composite import pull
 from weft._ops.elementwise import sqrt
-from weft._ops.gradients.unbroadcast import apply, reshape_like, shape_of
+from weft._ops.unbroadcast import apply, reshape_like, shape_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_tuple, is_index
 
 if TYPE_CHECKING:
@@ -27,12 +28,10 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._registry.shapes import Shape
 
-__all__ = ["batch_norm", "batch_norm_train", "layer_norm"]
-
 
 def _channels(op: str, x: Aval, axis: int, **vectors: Aval) -> Shape:
     """Return the shape of a vector with a number for each channel, which the others have."""
-    if len(x.shape) < 2 or not -len(x.shape) <= axis < len(x.shape):  # noqa: PLR2004 - a batch of channels
+    if len(x.shape) < 2 or not -len(x.shape) <= axis < len(x.shape):  # a batch of channels
         raise refuse(op, f"data with a batch and channels along axis {axis} are taken", x=x)
     shape = (x.shape[axis],)
     for name, aval in vectors.items():

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import UnknownFactError, deferred
 from weft._numpy.names import original, signature_of
+from weft._registry.symbol_hook import UnknownFactError, deferred, deferring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     F = TypeVar("F", bound="Callable[..., Any]")
-
-__all__ = ["adapt", "lenient"]
 
 _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 #: NumPy's names for arguments of ours.
@@ -28,6 +27,26 @@ _RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol
 #: What NumPy's `order` may be here, where elements of new arrays lie in C order.
 _ORDERS = (None, "C", "K", "A")
 _STABLE = frozenset(["stable", "mergesort"])
+
+
+def completed(room: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the public names of a module of weft's: its functions lenient, those of others as deferring, its classes as its own.
+
+    Parameters
+    ----------
+    room : str
+        The module, ``weft.<room>``, whose bodies are in ``weft._ops.<room>``.
+    names : mapping of str to object
+        What it shows.
+    """
+    found = dict(names)
+    for name, each in names.items():
+        is_own = getattr(each, "__module__", "") == f"weft._ops.{room}"
+        if isinstance(each, FunctionType):
+            found[name] = (lenient if is_own else deferring)(f"{room}.{name}", each)
+        elif is_own:
+            each.__module__ = f"weft.{room}"  # where pickles look for it
+    return found
 
 
 def lenient(name: str, function: F) -> F:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from weft._call.calls import DType
     from weft._engine.labels import Device
 
-__all__ = ["__array_namespace_info__"]
-
 Capabilities = TypedDict(
     "Capabilities", {"boolean indexing": bool, "data-dependent shapes": bool, "max dimensions": int | None}
 )
@@ -108,7 +106,7 @@ class ArrayNamespaceInfo:
         return {name: np.dtype(name) for each in kinds for name in _KINDS[each]}
 
 
-def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807 - the standard's name
+def __array_namespace_info__() -> ArrayNamespaceInfo:
     """Return what the array namespace can do, as the Python array API standard asks.
 
     Examples

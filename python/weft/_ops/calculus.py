@@ -12,7 +12,9 @@ from weft._call.operands import as_array
 from weft._ops.cumulative import diff
 from weft._ops.manipulation import reshape
 from weft._ops.reductions import sum as total
-from weft._registry.op import Aval, register_op, result_dtype
+from weft._registry.avals import Aval, result_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import axis_index, axis_tuple
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -49,6 +51,7 @@ def _answer_interp(x: Elements, xp: Elements, fp: Elements, **options: Any) -> E
     return _interpolated(x, xp, fp, **options)
 
 
+state(_interp, attribute_names=("left", "right", "period"), superlinear=True)
 answers(_interp, _answer_interp)
 
 
@@ -169,6 +172,9 @@ def _infer_convolve(x1: Aval, x2: Aval, *, mode: str) -> Aval:
 @register_op("convolve", infer=_infer_convolve)
 def _convolve(out: Elements, x1: Elements, x2: Elements, *, mode: Literal["full", "same", "valid"]) -> None:
     np.copyto(out, np.convolve(x1, x2, mode))
+
+
+state(_convolve, superlinear=True)
 
 
 def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> NDArray:

@@ -12,7 +12,8 @@ from weft._call.operands import as_array
 from weft._ops.joining import concat
 from weft._ops.manipulation import broadcast_to, flattened, ravel
 from weft._ops.reductions import total_dtype
-from weft._registry.op import Aval, as_dtype, register_op
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import axis_index, is_only_axis
 from weft.errors import ArgumentValueError
 

@@ -9,7 +9,9 @@ import numpy as np
 from weft._call.inline import answers
 from weft._core import beside
 from weft._ops.reductions import ROOTED, loop_of, reduce_by_loop, root_of
-from weft._registry.op import Aval, broadcast_shapes, register_op
+from weft._registry.avals import Aval, broadcast_shapes
+from weft._registry.defaults import state
+from weft._registry.op import group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -17,26 +19,7 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._registry.shapes import Shape
 
-__all__ = [
-    "cholesky",
-    "det",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "pinv",
-    "qr",
-    "real_dtype",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "vector_norm",
-]
+state(group("linalg"), superlinear=True, blas=True)
 
 Norm = float | Literal["fro", "nuc"] | None
 _MATRIX_NORMS = frozenset([None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
@@ -59,7 +42,7 @@ def _complex(dtype: DType) -> DType:
 
 def _matrix(name: str, x: Aval) -> tuple[Shape, int, int]:
     """Return the shape of the stack, and that of its matrices; ValueError if `x` is none."""
-    if len(x.shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(x.shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
@@ -252,7 +235,7 @@ def matrix_power(out: Elements, x: Elements, *, n: int) -> None:
     out[...] = np.linalg.matrix_power(x, n)
 
 
-def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") -> Aval:  # noqa: A002 - the standard's name
+def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") -> Aval:
     if ord not in _MATRIX_NORMS:
         raise ArgumentValueError(
             f"ord of a matrix norm is 'fro', 'nuc', 1, 2 or inf, or one of those negative; got {ord!r}"
@@ -264,7 +247,7 @@ def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") ->
 
 
 @register_op("linalg.matrix_norm", infer=_infer_matrix_norm)
-def matrix_norm(out: Elements, x: Elements, *, keepdims: bool = False, ord: Norm = "fro") -> None:  # noqa: A002 - as above
+def matrix_norm(out: Elements, x: Elements, *, keepdims: bool = False, ord: Norm = "fro") -> None:
     out[...] = np.linalg.matrix_norm(x.astype(_floating(x.dtype), copy=False), keepdims=keepdims, ord=ord)
 
 
@@ -274,12 +257,12 @@ def _push_vector_norm(
     *,
     axis: Shape,
     keepdims: bool = False,
-    ord: float = 2,  # noqa: A002 - as above
+    ord: float = 2,
 ) -> bool:
     """Push squares, their sum and its root by inner loops: as NumPy computes it, of real numbers in rows."""
     (result,), (x,) = outputs, operands
     plain = x._contiguous and x.dtype in ROOTED and len(axis) in (1, x.ndim)
-    if ord != 2 or not plain or x.size == 0:  # noqa: PLR2004 - the order of the usual norm
+    if ord != 2 or not plain or x.size == 0:  # the order of the usual norm
         return False
     multiply, root = loop_of(np.multiply, x.dtype), root_of(x.dtype)
     if multiply is None or root is None or loop_of(np.add, x.dtype) is None:
@@ -292,7 +275,7 @@ def _push_vector_norm(
     return True
 
 
-def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:  # noqa: A002 - as above
+def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:
     if not isinstance(ord, int | float):
         raise ArgumentTypeError(f"ord of a vector norm is a number, got {ord!r}")
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape) if keepdims or i not in axis)
@@ -308,7 +291,7 @@ def vector_norm(
     *,
     axis: Shape,
     keepdims: bool = False,
-    ord: float = 2,  # noqa: A002 - as above
+    ord: float = 2,
 ) -> None:
     if axis:
         x = x.astype(_floating(x.dtype), copy=False)

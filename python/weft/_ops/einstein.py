@@ -12,7 +12,9 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
-from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def _answer_einsum(*arrays: Elements, subscripts: str, optimize: Any = False) ->
     return np.einsum(subscripts, *arrays, optimize=optimize)
 
 
+state(_einsum, superlinear=True, blas=True)
 answers(_einsum, _answer_einsum)
 
 

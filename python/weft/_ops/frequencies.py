@@ -15,7 +15,9 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
 from weft._ops.moments import mean, mean_dtype
-from weft._registry.op import Aval, register_op, result_dtype
+from weft._registry.avals import Aval, result_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_shape
 from weft.errors import ArgumentValueError
 
@@ -69,10 +71,10 @@ def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bo
     count = 0
     seen: set[int] = set()
     for each in (x, *others):
-        if len(each.shape) > 2:  # noqa: PLR2004 - variables and observations
+        if len(each.shape) > 2:  # variables and observations
             raise ArgumentValueError(f"variables and observations are at most 2 axes, got shape {each.shape}")
         rows, columns = (*(1,) * (2 - len(each.shape)), *each.shape)
-        flipped = not rowvar and len(each.shape) == 2  # noqa: PLR2004 - as above
+        flipped = not rowvar and len(each.shape) == 2
         count += columns if flipped else rows
         seen.add(rows if flipped else columns)
     if len(seen) > 1:
@@ -87,7 +89,7 @@ def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bo
 def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:
     # As np.cov, which warns of too few observations through the warnings module, whose state all threads share.
     rows = [np.array(each, out.dtype, ndmin=2) for each in (x, *others)]
-    rows = [row if rowvar or each.ndim < 2 else row.T for row, each in zip(rows, (x, *others), strict=True)]  # noqa: PLR2004 - as above
+    rows = [row if rowvar or each.ndim < 2 else row.T for row, each in zip(rows, (x, *others), strict=True)]
     samples = np.concatenate(rows)
     count = samples.shape[1]
     samples -= np.add.reduce(samples, axis=1, keepdims=True) / np.float64(count)
@@ -99,6 +101,9 @@ def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: floa
         if found.dtype.kind == "c":
             found.imag = np.clip(found.imag, -1, 1)
     np.copyto(out, found.reshape(out.shape))
+
+
+state(_cov, superlinear=True)
 
 
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
@@ -121,8 +126,8 @@ def histogram(
     x: ArrayLike,
     /,
     bins: Any = 10,
-    range: tuple[float, float] | None = None,  # noqa: A002 - NumPy's name
-    density: bool = False,  # noqa: FBT001, FBT002 - NumPy's signature
+    range: tuple[float, float] | None = None,
+    density: bool = False,
     weights: ArrayLike | None = None,
 ) -> tuple[NDArray, NDArray]:
     """Return the counts in each bin and the bins' edges, as `numpy.histogram` does. Waits for the arrays.

@@ -15,8 +15,8 @@ from weft._call.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._engine.default import get_engine
 from weft._ops.spacing import arange
-from weft._registry.avals import as_dtype
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import as_index, as_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -29,15 +29,9 @@ if TYPE_CHECKING:
     from weft._registry.shapes import AnyShape, Shape
 
 __all__ = [
-    "apply_along_axis",
-    "diag_indices",
-    "indices",
-    "ix_",
-    "meshgrid",
-    "tril_indices",
-    "triu_indices",
+    "apply_along_axis", "diag_indices", "indices", "ix_", "meshgrid", "tril_indices", "triu_indices",
     "unravel_index",
-]
+]  # fmt: skip
 
 _INDEX = np.dtype(np.int64)
 

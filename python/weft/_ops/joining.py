@@ -28,7 +28,9 @@ from weft._ops.manipulation import (
     ravel,
     unstack,
 )
-from weft._registry.op import Aval, as_dtype, register_op, result_dtype
+from weft._registry.avals import Aval, as_dtype, result_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, joined_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -40,23 +42,9 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "append",
-    "array_split",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "pad",
-    "repeat",
-    "split",
-    "stack",
-    "tile",
-    "vsplit",
-    "vstack",
-]
+    "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
+    "repeat", "split", "stack", "tile", "vsplit", "vstack",
+]  # fmt: skip
 
 
 def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elements:
@@ -137,6 +125,10 @@ def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
     counts = (*(1,) * (ndim - len(repetitions)), *repetitions)
     lengths = (*(1,) * (ndim - len(x.shape)), *x.shape)
     return Aval(tuple(map(operator.mul, counts, lengths)), x.dtype)
+
+
+state(_concat, infer_shape="concat")
+state(_stack, infer_shape="stack")
 
 
 @register_op("tile", infer=_infer_tile)
@@ -397,7 +389,7 @@ def vsplit(x: ArrayLike, /, indices_or_sections: SupportsIndex | Sequence[Suppor
     [(1, 4), (1, 4)]
     """
     x = as_array(x)
-    if x.ndim < 2:  # noqa: PLR2004 - rows need columns
+    if x.ndim < 2:  # rows need columns
         raise ArgumentValueError(f"vsplit needs an array of at least 2 axes, got shape {x.shape}")
     return split(x, indices_or_sections, 0)
 

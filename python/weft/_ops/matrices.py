@@ -12,7 +12,8 @@ from weft._call.operands import as_array
 from weft._call.views import Layout, register_view
 from weft._core import NDArray
 from weft._ops.reductions import total_dtype
-from weft._registry.op import Aval, as_dtype, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, as_dtype, broadcast_shapes, result_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import Shape, as_index, axes_in_order, axis_index
 from weft.errors import ArgumentValueError
 
@@ -30,7 +31,7 @@ def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Eleme
 
 @register_view("diagonal", _copy_diagonal)
 def _diagonal(shape: Shape, strides: Shape, *, offset: int, axis1: int, axis2: int) -> Layout:
-    if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a diagonal needs an array of at least 2 axes, got shape {shape}")
     rows, columns = axes_in_order((axis1, axis2), len(shape))
     down, right = max(-offset, 0), max(offset, 0)
@@ -49,7 +50,7 @@ def _infer_trace(x: Aval, *, offset: int, axis1: int, axis2: int, dtype: DType |
 
 
 def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
-    if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a trace needs an array of at least 2 axes, got shape {shape}")
     rows, columns = axes_in_order((axis1, axis2), len(shape))
     length = max(min(shape[rows] + min(offset, 0), shape[columns] - max(offset, 0)), 0)
@@ -72,7 +73,7 @@ def _infer_cross(x1: Aval, x2: Aval, *, axis: int) -> Aval:
     shapes: list[Shape] = []
     for x in (x1, x2):
         at = axis_index(axis, len(x.shape))
-        if x.shape[at] != 3:  # noqa: PLR2004 - vectors in space
+        if x.shape[at] != 3:  # vectors in space
             raise ArgumentValueError(
                 f"cross products are of 3 elements along axis {axis}, got shapes {x1.shape}, {x2.shape}"
             )
@@ -127,7 +128,7 @@ def diag(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     x = as_array(x)
     if x.ndim == 1:
         return one(_diagflat, x, k=as_index(k, "k"))
-    if x.ndim != 2:  # noqa: PLR2004 - a matrix has two axes
+    if x.ndim != 2:  # a matrix has two axes
         raise ArgumentValueError(f"diag takes a vector or a matrix, got shape {x.shape}")
     return diagonal(x, k)
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from weft._call.operands import as_array
 from weft._call.outputs import broadcast_or_none
-from weft._call.symbol_hook import is_symbol
 from weft._ops.comparing import array_equal
 from weft._ops.elementwise import equal, greater, isinf, less, logical_and
 from weft._ops.manipulation import broadcast_arrays
 from weft._ops.parts import imag
 from weft._registry.shapes import axis_index
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -19,17 +19,9 @@ if TYPE_CHECKING:
     from weft._core import NDArray
 
 __all__ = [
-    "array_equiv",
-    "iscomplex",
-    "iscomplexobj",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "ndim",
-    "shape",
+    "array_equiv", "iscomplex", "iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "ndim", "shape",
     "size",
-]
+]  # fmt: skip
 
 
 def shape(x: ArrayLike, /) -> tuple[int, ...]:

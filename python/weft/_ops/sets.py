@@ -14,26 +14,16 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.op import register_op
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "UniqueAllResult",
-    "UniqueCountsResult",
-    "UniqueInverseResult",
-    "intersect1d",
-    "isin",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
+    "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "intersect1d", "isin", "setdiff1d", "setxor1d",
+    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
 
 
 class UniqueAllResult(NamedTuple):
@@ -125,9 +115,9 @@ def unique_values(x: ArrayLike, /) -> NDArray:
 def unique(
     x: ArrayLike,
     /,
-    return_index: bool = False,  # noqa: FBT001, FBT002 - NumPy's signature
-    return_inverse: bool = False,  # noqa: FBT001, FBT002 - as above
-    return_counts: bool = False,  # noqa: FBT001, FBT002 - as above
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     axis: int | None = None,
     *,
     equal_nan: bool = True,

@@ -12,7 +12,9 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import Kernel, NDArray, kernel_sort
 from weft._ops.manipulation import ravel
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
 
@@ -170,6 +172,7 @@ def _answer_sort(x: Elements, *, axis: int, descending: bool = False, stable: bo
     return found
 
 
+state(_sort, infer_shape="like_first")
 answers(_sort, _answer_sort, exact=True)
 answers(_argsort, _order, exact=True)
 

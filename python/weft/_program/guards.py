@@ -23,8 +23,6 @@ from weft._program.trees import class_of, describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Name", "names_of"]
-
 #: Libraries whose modules nobody rebinds names in while a program runs.
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
 _EQUAL = (int, float, str)

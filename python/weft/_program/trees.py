@@ -14,18 +14,6 @@ from weft.errors import ArgumentTypeError, CaptureError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = [
-    "Structure",
-    "arrays_of",
-    "check_kept",
-    "class_of",
-    "describe",
-    "leaves_of",
-    "replaced",
-    "structure_of",
-    "unflattened",
-]
-
 #: What a call returns, as `weft._core.Signatures` reads it: a kind, what it says, and its parts.
 Structure: TypeAlias = "tuple[Any, ...]"
 
@@ -302,4 +290,4 @@ def _array(array: Any) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - half a line
+    return text if len(text) <= 60 else f"{text[:57]}..."  # half a line

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from weft._program.function import ProgramFunction
     from weft._program.program import Program
 
-__all__ = ["verified"]
-
 #: Up to so many bytes a copy costs less than the question whether one is needed.
 _FEW = 1 << 14
 

@@ -10,33 +10,13 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from weft._call.symbol_hook import UnknownFactError, UnknownRank
+from weft._registry.symbol_hook import UnknownFactError, UnknownRank
 from weft.errors import ArgumentTypeError, ArgumentValueError, AxisError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from typing_extensions import TypeIs
-
-__all__ = [
-    "AnyShape",
-    "Axis",
-    "Shape",
-    "as_index",
-    "as_shape",
-    "axes_in_order",
-    "axis_index",
-    "axis_tuple",
-    "broadcast_strides",
-    "contiguous_strides",
-    "is_index",
-    "is_only_axis",
-    "joined_shape",
-    "reduced_axes",
-    "reduced_shape",
-    "reshape_strides",
-    "resolve_shape",
-]
 
 Shape: TypeAlias = tuple[int, ...]
 AnyShape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"

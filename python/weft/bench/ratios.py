@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from weft.bench.samples import Samples
     from weft.bench.tables import Grid
 
-__all__ = ["Statistic", "best_peer", "ratio_grids"]
-
 Statistic: TypeAlias = Literal["minimum", "median"]
 
 _OWN = ("weft", NATIVE_WEFT)
 _BEST = ("A", "B")
-_EACH = ("C return", "C", "D", "M inference", "M training", "M offsets", "N", "R replay", "R")
+_EACH = ("C return", "C", "D", "F", "M inference", "M training", "M offsets", "N", "R replay", "R")
 
 
 def best_peer(samples: Samples, table: str, case: str, statistic: Statistic) -> float | None:

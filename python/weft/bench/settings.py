@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["TABLES", "Settings"]
-
 #: The names of the tables.
-TABLES = ("A", "B", "C", "D", "E", "M", "N", "R")
+TABLES = ("A", "B", "C", "D", "E", "F", "M", "N", "R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,8 @@ class Settings:
     add_ops: int = 1_000
     add_batches: int = 20
     call_sizes: tuple[int, ...] = (16, 1_000, 100_000)
+    #: Of table F.
+    fused_sizes: tuple[int, ...] = (16, 1_000, 100_000, 1_000_000)
     #: How long calls of one kind are timed in one repetition.
     call_seconds: float = 0.05
     #: Of replays in C++ and Rust.
@@ -60,6 +60,7 @@ class Settings:
             add_ops=50,
             add_batches=2,
             call_sizes=(16,),
+            fused_sizes=(16, 10_000),
             call_seconds=0.001,
             replay_ops=(1_000,),
             chains=2,

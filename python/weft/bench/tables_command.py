@@ -1,4 +1,4 @@
-"""``weft bench tables``: tables A to E, M, N and R."""
+"""``weft bench tables``: tables A to F, M, N and R."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from weft.bench.settings import TABLES, Settings
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-__all__ = ["add_options", "add_to", "settings_of"]
-
 _DESCRIPTION = """\
 Verify every implementation, then time them in turns: A. native ops with dependencies, B. Python callables with
 dependencies, C. array additions, D. a script with hidden parallelism, E. ops beside a busy main thread,
+F. long runs of element-wise ops,
 M. the memory that networks are planned in, N. a long chain as a symbol, R. programs, which are recorded once and called
 again. Peers that are not installed (torch, jax, mlx, numexpr, dask) are named as missing. Takes some minutes; --reps 3 gives a
 first impression.
@@ -28,7 +27,7 @@ first impression.
 def add_to(names: _SubParsersAction[Any]) -> None:
     """Add the benchmark to a parser's."""
     parser = names.add_parser(
-        "tables", help="tables A to E, M, N and R (what runs without a NAME)", description=_DESCRIPTION
+        "tables", help="tables A to F, M, N and R (what runs without a NAME)", description=_DESCRIPTION
     )
     add_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")

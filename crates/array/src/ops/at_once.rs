@@ -22,7 +22,7 @@ const FEW: usize = 4;
 /// Runs a small step where it is pushed, if what it reads is there and its last array, which alone it writes, is nobody
 /// else's. Answers whether it has. It is given the addresses of the arrays' first elements.
 pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<bool, ArrayError> {
-    attempt(call, call.arrays.len().saturating_sub(1), |pointers| {
+    attempt(call, call.arrays.len().saturating_sub(1), |_, pointers| {
         run(pointers);
         true
     })
@@ -33,7 +33,7 @@ pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<
 pub(crate) fn attempt(
     call: &Call<'_>,
     inputs: usize,
-    run: impl FnOnce(&[*mut u8]) -> bool,
+    run: impl FnOnce(&mut Pushing, &[*mut u8]) -> bool,
 ) -> Result<bool, ArrayError> {
     let (inputs, outputs) = call.arrays.split_at(inputs);
     if outputs.is_empty() || outputs.iter().any(|(output, _)| output.buffer().is_readonly()) {
@@ -54,7 +54,7 @@ pub(crate) fn attempt(
     }
     let span = call.engine.start_span();
     // What is read cannot change while the lock is held.
-    if !run(&pointers) {
+    if !run(&mut pushing, &pointers) {
         return Ok(false);
     }
     if let Some(span) = span {

@@ -31,6 +31,8 @@ use weft_engine::{Cause, Device, Engine, OpContext, Payload};
 
 /// Elements of a block: with a few operands it fits the cache of one core.
 const BLOCK: usize = 32_768;
+/// Elements of a block at a time, of several ops: with a few operands these fit the nearest cache.
+const STRETCH: usize = 4096;
 /// Ops of fewer elements are run as they are.
 pub(crate) const LARGE: usize = 2 * BLOCK;
 /// Followers taken along at most.
@@ -199,10 +201,18 @@ impl Blocks for Hand {
 
     fn block(&self, number: usize) {
         let part: Range<usize> = number * self.step..((number + 1) * self.step).min(self.length);
-        for prepared in &self.prepared {
-            // SAFETY: the accesses are granted, or those of a follower, which the module's head speaks of; blocks
-            // are disjoint, and each is run once.
-            unsafe { prepared.run(part.clone()) };
+        // Ops with followers are flat: their steps are elements.
+        let stride = if self.prepared.len() > 1 { STRETCH } else { self.step };
+        let mut from = part.start;
+        while from < part.end {
+            // The last stretch is no short one: loops may take few elements in another way than the end of many.
+            let to = if part.end - from < 2 * stride { part.end } else { from + stride };
+            for prepared in &self.prepared {
+                // SAFETY: the accesses are granted, or those of a follower, which the module's head speaks of; stretches
+                // are disjoint, and each is run once.
+                unsafe { prepared.run(from..to) };
+            }
+            from = to;
         }
     }
 

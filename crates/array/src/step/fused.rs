@@ -1,7 +1,11 @@
 //! Strided loops that run one after the other over each block of their elements, so that each finds its inputs in the
 //! cache. Intermediate values without another reader are never longer than a block.
+//!
+//! Neighbours among them whose ops are exact are one *chain*, in which a value stays in a register (see `chain`).
 
+use super::chain::{Chain, Input, Line, SHORT, Vectors};
 use super::strided::Strided;
+use crate::DType;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -24,6 +28,8 @@ pub struct Fused {
     size: usize,
     block: usize,
     loops: Vec<(Arc<Strided>, Range<usize>)>,
+    /// Those among them that run as one, each by the numbers of its loops, in their order.
+    chains: Vec<(Range<usize>, Chain)>,
     /// Where the operands that are arrays lie, and bytes of their elements.
     operands: Vec<(Part, usize)>,
     slots: usize,
@@ -60,8 +66,9 @@ impl Fused {
             }
             loops.push((strided, from..operands.len()));
         }
-        let slot = (block * widest).next_multiple_of(ALIGNMENT);
-        Some(Self { size, block, loops, operands, slots, slot })
+        let slot = ((block + SHORT) * widest).next_multiple_of(ALIGNMENT);
+        let chains = chains(&loops, &operands, Vectors::chosen());
+        Some(Self { size, block, loops, chains, operands, slots, slot })
     }
 
     /// Number of elements.
@@ -70,10 +77,21 @@ impl Fused {
         self.size
     }
 
+    /// About how many nanoseconds it takes.
+    pub(crate) fn nanoseconds(&self) -> usize {
+        self.loops.iter().fold(0, |sum: usize, (strided, _)| sum.saturating_add(strided.nanoseconds()))
+    }
+
     /// How many blocks there are.
     #[must_use]
     pub fn blocks(&self) -> usize {
-        self.size.div_ceil(self.block)
+        // A few elements at the end go with the block before.
+        self.size.saturating_sub(SHORT - 1).div_ceil(self.block).max(usize::from(self.size > 0))
+    }
+
+    /// Where a block begins, or the last one ends.
+    fn edge(&self, number: usize) -> usize {
+        if number < self.blocks() { number * self.block } else { self.size }
     }
 
     /// Memory for one block after the other.
@@ -86,21 +104,36 @@ impl Fused {
     ///
     /// # Safety
     ///
-    /// As for [`Step::run`](super::Step::run).
+    /// As for [`Step::run`](super::Step::run); the slots are those of this step, by [`slots`](Self::slots).
     pub unsafe fn run_block(&self, arrays: &[*mut u8], number: usize, slots: &mut Slots) {
-        let part = number * self.block..((number + 1) * self.block).min(self.size);
+        let part = self.edge(number)..self.edge(number + 1);
         let own = slots.0.as_mut_ptr().cast::<u8>();
         let own = own.wrapping_add(own.align_offset(ALIGNMENT));
-        for (strided, range) in &self.loops {
+        let start = |place: Part, item: usize| match place {
+            Part::Array(array) => arrays[array].wrapping_add(part.start * item),
+            Part::Slot(slot) => own.wrapping_add(slot * self.slot),
+        };
+        let run_loop = |number: usize, done: usize| {
+            let (strided, range) = &self.loops[number];
             let mut operands = self.operands[range.clone()].iter();
             let next = || match operands.next() {
-                Some((Part::Array(array), item)) => arrays[*array].wrapping_add(part.start * item),
-                Some((Part::Slot(slot), _)) => own.wrapping_add(slot * self.slot),
+                Some((place, item)) => start(*place, *item).wrapping_add(done * item),
                 None => unreachable!("the loop has as many operands as it was fused with"),
             };
             // SAFETY: the caller's promise; slots hold as many elements as a block has, of any type.
-            unsafe { strided.run_row(next, part.len()) };
+            unsafe { strided.run_row(next, part.len() - done) };
+        };
+        let mut next = 0;
+        for (loops, chain) in &self.chains {
+            (next..loops.start).for_each(|number| run_loop(number, 0));
+            // SAFETY: as above; all its operands have elements of this size.
+            let done = unsafe { chain.run(|place| start(place, chain.item()), part.len()) };
+            if done < part.len() {
+                loops.clone().for_each(|number| run_loop(number, done));
+            }
+            next = loops.end;
         }
+        (next..self.loops.len()).for_each(|number| run_loop(number, 0));
     }
 
     /// Whether no loop looks at the array of the number `one` after a loop has written to that of the number `other`.
@@ -127,20 +160,22 @@ impl Fused {
     #[must_use]
     pub fn only(&self, stays: impl Fn(usize) -> bool) -> Self {
         let loops = self.loops.iter().enumerate().filter(|(number, _)| stays(*number));
-        let loops = loops.map(|(_, (strided, range))| (Arc::clone(strided), range.clone())).collect();
-        Self { loops, operands: self.operands.clone(), ..*self }
+        let loops: Vec<_> = loops.map(|(_, (strided, range))| (Arc::clone(strided), range.clone())).collect();
+        let chains = chains(&loops, &self.operands, Vectors::chosen());
+        Self { loops, chains, operands: self.operands.clone(), ..*self }
     }
 
-    /// How many loops there are.
+    /// As how many loops it counts: those of a chain take a quarter of their time.
     #[must_use]
-    pub fn loops(&self) -> usize {
-        self.loops.len()
+    pub fn weight(&self) -> usize {
+        let chained: usize = self.chains.iter().map(|(loops, _)| loops.len()).sum();
+        self.loops.len() - chained + chained.div_ceil(4)
     }
 
     /// The elements of some blocks.
     #[must_use]
     pub fn rows(&self, blocks: &Range<usize>) -> Range<usize> {
-        (blocks.start * self.block).min(self.size)..(blocks.end * self.block).min(self.size)
+        self.edge(blocks.start)..self.edge(blocks.end)
     }
 
     /// Runs some blocks, in memory that the thread keeps for the next ones.
@@ -171,4 +206,54 @@ impl Fused {
         // SAFETY: the caller's promise.
         unsafe { self.run_blocks(arrays, 0..self.blocks()) };
     }
+}
+
+type Loops = [(Arc<Strided>, Range<usize>)];
+
+/// The chains among loops: neighbours that are exact, on elements of one type.
+fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(Range<usize>, Chain)> {
+    let of = |(strided, range): &(Arc<Strided>, Range<usize>)| -> Option<(DType, Line)> {
+        let kernel = strided.kernel();
+        let exact = kernel.exact()?;
+        let mut places = operands[range.clone()].iter().map(|(part, _)| *part);
+        let inputs = strided.scalars().map(|number| match number {
+            Some(number) => Some(Input::Number(number)),
+            None => places.next().map(Input::At),
+        });
+        let inputs = inputs.collect::<Option<_>>()?;
+        Some((kernel.dtypes()[0], Line { exact, inputs, output: places.next()? }))
+    };
+    let lines: Vec<Option<(DType, Line)>> = loops.iter().map(of).collect();
+    let (mut made, mut from) = (Vec::new(), 0);
+    let alike = |run: &[Option<(DType, Line)>]| match run {
+        [Some((dtype, _)), ..] => {
+            run.iter().take_while(|line| line.as_ref().is_some_and(|(of, _)| of == dtype)).count()
+        }
+        _ => 0,
+    };
+    while from < lines.len() {
+        let count = alike(&lines[from..]);
+        let range = from..from + count.max(1);
+        from = range.end;
+        let of_chain = || lines[range.clone()].iter().flatten();
+        let Some((dtype, _)) = of_chain().next() else { continue };
+        if count < 2 {
+            continue; // a loop by itself is NumPy's
+        }
+        let all: Vec<Line> = of_chain().map(|(_, line)| line.clone()).collect();
+        let lives = |slot: usize| reads_first(&loops[range.end..], operands, Part::Slot(slot));
+        if let Some(chain) = Chain::new(&all, *dtype, vectors, &lives) {
+            made.push((range, chain));
+        }
+    }
+    made
+}
+
+/// Whether some of these loops read a part before one of them writes to it.
+fn reads_first(loops: &Loops, operands: &[(Part, usize)], part: Part) -> bool {
+    let look = |(strided, range): &(Arc<Strided>, Range<usize>)| {
+        let at = operands[range.clone()].iter().position(|(other, _)| *other == part)?;
+        Some(at < range.len() - strided.outputs())
+    };
+    loops.iter().find_map(look).unwrap_or(false)
 }

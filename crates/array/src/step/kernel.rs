@@ -1,5 +1,6 @@
 //! Strided loops.
 
+use super::exact::{Exact, Function, exact};
 use crate::ArrayError;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -7,18 +8,20 @@ use std::ffi::{c_char, c_void};
 
 /// A compiled loop over one axis, in the form of NumPy's inner loops: `args` point to the first elements of the
 /// operands, inputs first, `dimensions[0]` says how many there are, `steps` how many bytes apart.
-type Function =
+type Code =
     unsafe extern "C" fn(args: *mut *mut c_char, dimensions: *const isize, steps: *const isize, data: *mut c_void);
 
 /// A strided loop and what it is called with.
 #[derive(Debug, Clone, Copy)]
 pub struct StridedLoop {
-    function: Function,
+    function: Code,
     data: *mut c_void,
     inputs: u8,
     outputs: u8,
     /// Picoseconds for an element, beside those for its bytes.
     effort: u16,
+    /// Its function by its name, if a machine may stand in for it.
+    named: Option<Function>,
     /// Of the operands, inputs first.
     dtypes: [DType; OPERANDS],
 }
@@ -52,12 +55,7 @@ impl StridedLoop {
     /// aligned or not, and outputs overlap inputs only where they are the same elements.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // eight at most
-    pub const unsafe fn new(
-        function: Function,
-        data: *mut c_void,
-        inputs: &[DType],
-        outputs: &[DType],
-    ) -> Option<Self> {
+    pub const unsafe fn new(function: Code, data: *mut c_void, inputs: &[DType], outputs: &[DType]) -> Option<Self> {
         if inputs.len() + outputs.len() > OPERANDS {
             return None;
         }
@@ -67,13 +65,32 @@ impl StridedLoop {
             dtypes[at] = if at < inputs.len() { inputs[at] } else { outputs[at - inputs.len()] };
             at += 1;
         }
-        Some(Self { function, data, inputs: inputs.len() as u8, outputs: outputs.len() as u8, effort: UNKNOWN, dtypes })
+        Some(Self {
+            function,
+            data,
+            inputs: inputs.len() as u8,
+            outputs: outputs.len() as u8,
+            effort: UNKNOWN,
+            named: None,
+            dtypes,
+        })
     }
 
     /// The same loop, which takes about so many picoseconds for an element, beside those for its bytes.
     #[must_use]
     pub const fn with_effort(self, effort: u16) -> Self {
         Self { effort, ..self }
+    }
+
+    /// The same loop, which is that of NumPy's ufunc of this name, or ours: it may join a chain if a machine gives its bits.
+    #[must_use]
+    pub fn with_name(self, name: &str) -> Self {
+        Self { named: Function::named(name), ..self }
+    }
+
+    /// Its function, if a machine gives the same bits.
+    pub(super) fn exact(&self) -> Option<Exact> {
+        exact(self.named?, self)
     }
 
     /// Picoseconds for an element, beside those for its bytes: about.
@@ -201,7 +218,7 @@ unsafe extern "C" fn copy<const SIZE: usize>(
 /// The loop that copies elements of this type.
 #[must_use]
 pub fn copy_loop(dtype: DType) -> StridedLoop {
-    let function: Function = match dtype.size() {
+    let function: Code = match dtype.size() {
         1 => copy::<1>,
         2 => copy::<2>,
         4 => copy::<4>,
@@ -210,7 +227,7 @@ pub fn copy_loop(dtype: DType) -> StridedLoop {
     };
     // SAFETY: it touches nothing but its operands, and looks at none of them.
     match unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[dtype], &[dtype]) } {
-        Some(kernel) => kernel.with_effort(0),
+        Some(kernel) => kernel.with_effort(0).with_name("positive"),
         None => unreachable!("two operands are not too many"),
     }
 }

@@ -54,7 +54,7 @@ impl Portion {
             Step::Reduce(reduce) => vec![Self::Reduce(Arc::clone(reduce))],
             Step::Fused(fused) if whole => vec![Self::Fused(Arc::clone(fused), 0..fused.blocks())],
             Step::Fused(fused) => {
-                let least = LEAST.div_ceil(fused.size().div_ceil(fused.blocks().max(1)).max(1) * fused.loops().max(1));
+                let least = LEAST.div_ceil(fused.size().div_ceil(fused.blocks().max(1)).max(1) * fused.weight().max(1));
                 stretches(fused.blocks(), least, 1).map(|part| Self::Fused(Arc::clone(fused), part)).collect()
             }
             Step::Matmul(matmul) => (0..matmul.blocks()).map(|block| Self::Matmul(Arc::clone(matmul), block)).collect(),
@@ -77,7 +77,7 @@ impl Portion {
     pub fn cost(&self, bytes: usize) -> u32 {
         let work = match self {
             Self::Matmul(matmul, _) => matmul.operations() / matmul.blocks().max(1) / 16,
-            Self::Fused(fused, blocks) => fused.rows(blocks).len() * fused.loops() / 2,
+            Self::Fused(fused, blocks) => fused.rows(blocks).len() * fused.weight() / 2,
             _ => bytes / 8,
         };
         u32::try_from(work + 100).unwrap_or(u32::MAX)

@@ -158,6 +158,12 @@ impl Strided {
             && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
     }
 
+    /// Whether a machine may stand in for its loop: fused neighbours of this kind are one chain.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.kernel.exact().is_some()
+    }
+
     /// Whether these operands, of those that are arrays, inputs first, are walked over alike: from starts that are one they are
     /// the same elements, of which it reads each before it writes to it.
     #[must_use]

@@ -5,4 +5,5 @@ mod ndarray;
 mod operand;
 mod part;
 pub(crate) mod process;
+pub(crate) mod scope;
 mod values;

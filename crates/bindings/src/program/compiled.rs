@@ -2,11 +2,14 @@
 
 use super::notes::Note;
 use crate::array::tape::moves::elsewhere;
+use crate::array::tape::moves::elsewhere;
+use crate::array::tape::record;
 use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::interpreter::errors;
 use crate::interpreter::location::Location;
+use crate::payloads::kept::Kept;
 use crate::payloads::trace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -24,6 +27,8 @@ pub(crate) struct Compiled {
     engine: Py<Engine>,
     states: Py<PyTuple>,
     notes: Vec<Note>,
+    /// What its steps keep, which it shows the collector.
+    kept: Vec<Kept>,
     /// Numbers of the arguments that it writes to.
     written: Vec<usize>,
 }
@@ -43,12 +48,18 @@ fn is_moved(argument: &Bound<'_, PyAny>) -> bool {
 }
 
 impl Compiled {
-    pub(super) fn new(py: Python<'_>, program: Program, engine: Py<Engine>, notes: Vec<Note>) -> PyResult<Self> {
+    pub(super) fn new(
+        py: Python<'_>,
+        program: Program,
+        engine: Py<Engine>,
+        notes: Vec<Note>,
+        kept: Vec<Kept>,
+    ) -> PyResult<Self> {
         let states = program.recorded().states();
         let states = states.map(|array| Py::new(py, NDArray::new(array.clone(), engine.clone_ref(py))));
         let states = PyTuple::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();
         let written = program.recorded().written().collect();
-        Ok(Self { program, engine, states, notes, written })
+        Ok(Self { program, engine, states, notes, kept, written })
     }
 
     /// Calls the program. Answers its results, without waiting for them.
@@ -271,6 +282,17 @@ impl Compiled {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
-        visit.call(&self.states)
+        visit.call(&self.states)?;
+        for (_, op, attributes) in &self.notes {
+            visit.call(op)?;
+            visit.call(attributes)?;
+        }
+        // A call that is pending uses them, too.
+        if self.program.is_idle() {
+            for kept in &self.kept {
+                kept.traverse(&visit)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! Arrays from and to memory that Python sees.
 
-use crate::array::tape::moves::now;
-use crate::array::tape::record;
+use super::kinds;
 use crate::array::{NDArray, numpy, raised};
-use crate::cuda;
 use crate::engine::Engine;
+use crate::interpreter::dtypes;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::payloads::trace;
@@ -71,8 +70,19 @@ pub(crate) fn view<'py>(
         return Ok(made);
     }
     let storage = Arc::clone(buffer.storage().map_err(|error| raised(py, error))?);
-    let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
     let kept = (lasting == Lasting::Always).then(|| Arc::clone(buffer));
+    view_of(py, array, (storage, kept), readonly)
+}
+
+/// A NumPy array on the elements, which lie in this storage; it keeps that, and the buffer if one is given.
+pub(super) fn view_of<'py>(
+    py: Python<'py>,
+    array: &Array,
+    (storage, kept): (Arc<Storage>, Option<Arc<Buffer>>),
+    readonly: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (buffer, layout) = (array.buffer(), array.layout());
+    let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
     let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
     let writable = !readonly && !buffer.is_readonly();
     let start = start.wrapping_add(layout.offset);
@@ -98,11 +108,12 @@ pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_
 
 /// The same, of a shape and a type that are known.
 pub(crate) fn fresh_beside(py: Python<'_>, own: &NDArray, shape: &[usize], dtype: DType) -> PyResult<NDArray> {
-    if let Some(memory) = cuda::memory::buffer_of(&own.inner) {
-        return cuda::memory::empty_on(py, own.owner().bind(py), shape, dtype, memory.device());
-    }
-    let array = Array::empty(&own.owner().get().inner, shape, dtype).map_err(|error| raised(py, error))?;
-    Ok(NDArray::new(array, own.owner().clone_ref(py)))
+    let engine = &own.owner().get().inner;
+    let array = match own.inner.buffer().home() {
+        Some(home) => Array::made(shape, dtype, |bytes| Buffer::new_on(engine, bytes, home)),
+        None => Array::empty(engine, shape, dtype),
+    };
+    Ok(NDArray::new(array.map_err(|error| raised(py, error))?, own.owner().clone_ref(py)))
 }
 
 /// Bytes of a NumPy array up to which to copy them costs less than to keep it.
@@ -189,7 +200,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
         return Ok(()); // as Python asks for after `x[i] += 1`
     }
     if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
-        return py.import("weft._cuda.transfers")?.getattr("copy_elements")?.call1((&output, &x)).map(drop);
+        return kinds::copy(py, &output, &x);
     }
     to.owner().get().wait_for_room(py, 0)?;
     let kernel = copy_loop(to.inner.dtype());

@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use weft_array::recording;
 use weft_program::Options;
 
@@ -40,6 +41,20 @@ struct Used {
     /// The number of the last call of the table that was this program's.
     last: u64,
     calls: u64,
+    /// When the last call was checked, and how long that took.
+    checked: Option<(Instant, Duration)>,
+}
+
+/// Where one of so many calls is to be checked, or of more, checks may take one part in so many of the time.
+const SELDOM: u64 = 100;
+const SHARE: u32 = 400;
+
+impl Used {
+    /// Whether the last call that was counted is to be checked against an eager one, if one of `every` is.
+    fn is_due(&self, every: u64) -> bool {
+        let pays = |(end, took): (Instant, Duration)| end.elapsed() >= took.saturating_mul(SHARE);
+        every > 0 && self.calls.is_multiple_of(every) && (every < SELDOM || self.checked.is_none_or(pays))
+    }
 }
 
 #[derive(Default)]
@@ -312,9 +327,9 @@ impl Signatures {
         Ok((taken == named).then_some(arguments))
     }
 
-    /// Counts a call of a program. Answers how many there were.
+    /// Counts a call of a program. Answers whether it is to be checked.
     #[inline]
-    fn count(&self, entry: &Entry) -> u64 {
+    fn count(&self, entry: &Entry) -> bool {
         let last = {
             let mut table = self.table();
             table.calls += 1;
@@ -323,7 +338,7 @@ impl Signatures {
         let mut used = entry.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.last = last;
         used.calls += 1;
-        used.calls
+        used.is_due(self.verify)
     }
 
     /// The program of a call.
@@ -365,12 +380,15 @@ impl Signatures {
         key: &Key<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = function.py();
-        let calls = self.count(entry);
+        let due = self.count(entry);
         if entry.heard {
             return function.call_method1("_heard", (&entry.program, PyTuple::new(py, arguments)?));
         }
-        if self.verify > 0 && calls.is_multiple_of(self.verify) {
-            return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
+        if due {
+            let start = Instant::now();
+            let made = function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
+            entry.used.lock().unwrap_or_else(PoisonError::into_inner).checked = Some((Instant::now(), start.elapsed()));
+            return made;
         }
         let program = entry.run.bind(py).get();
         let made = if key.hosts {

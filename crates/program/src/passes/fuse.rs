@@ -15,11 +15,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use weft_array::{Access, Fused, Neighbour, Part, Step};
 
-/// Elements of a block: some operands of it fit a core's own cache.
-const BLOCK: usize = 4096;
-/// Elements of loops that are fused, at least; and loops of a unit at most.
+/// Elements of a block: some operands of it fit a core's own cache. They fill tiles of any machine (see `weft_array::Fused`).
+const BLOCK: usize = 3072;
+/// Elements of loops that are fused, at least: of any, and of such as run in registers (see `weft_array::Strided::is_exact`). And loops
+/// of a unit at most.
 const LEAST: usize = 2 * BLOCK;
-const LOOPS: usize = 64;
+const LEAST_EXACT: usize = 1;
+/// Loops that are fused, at least, where their elements are fewer than `LEAST`.
+const LOOPS_OF_FEW: usize = 6;
+const LOOPS: usize = 256;
+/// Units that a loop looks at, at most.
+const NEAR: usize = 64;
 /// Instructions between a unit and a loop that makes more than it frees, at most.
 const FAR: usize = 4;
 
@@ -55,7 +61,8 @@ fn kin_of(instruction: &Instruction) -> Option<Kin> {
     }
     match &instruction.step {
         Step::Strided(strided) => {
-            (strided.is_in_rows() && strided.size() >= LEAST).then_some(Kin::Loops(strided.size()))
+            let least = if strided.is_exact() { LEAST_EXACT } else { LEAST };
+            (strided.is_in_rows() && strided.size() >= least).then_some(Kin::Loops(strided.size()))
         }
         Step::Opaque(opaque) => opaque.elements().map(Kin::Steps),
         _ => None,
@@ -143,7 +150,7 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
         };
         // The nearest ones alone: of a long program not each loop looks at each unit.
         let candidates = first.unwrap_or(0)..units.len();
-        let found = if kin.is_some() { candidates.rev().take(LOOPS).find(fits) } else { None };
+        let found = if kin.is_some() { candidates.rev().take(NEAR).find(fits) } else { None };
         if let Some(unit) = found {
             units[unit].members.push(at);
             unit_of.push(unit);
@@ -177,8 +184,14 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
         while !rest.is_empty() {
             let exact = |count: &usize| {
                 let members = &rest[..*count];
-                !matches!(unit.kin, Some(Kin::Steps(_)))
-                    || owes_the_same(members.iter().map(|member| &instructions[*member]), |entry| inner(entry, members))
+                match unit.kin {
+                    Some(Kin::Steps(_)) => {
+                        let steps = members.iter().map(|member| &instructions[*member]);
+                        owes_the_same(steps, |entry| inner(entry, members))
+                    }
+                    Some(Kin::Loops(size)) => size >= LEAST || *count >= LOOPS_OF_FEW,
+                    None => true,
+                }
             };
             let count = (2..=rest.len()).rev().find(exact).unwrap_or(1);
             match fused(&rest[..count]) {

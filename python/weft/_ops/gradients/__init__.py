@@ -13,11 +13,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["attach"]
-
 _MODULES = (
     "calculus",
-    "elementwise",
     "fourier",
     "indexing",
     "joining",

@@ -10,21 +10,20 @@ import numpy as np
 import weft._ops.elementwise as e
 from weft._ops.gradients.indexing import stand_in
 from weft._ops.gradients.shapes import pad_axis
-from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, shape_of
 from weft._ops.indexing import take
 from weft._ops.joining import concat
 from weft._ops.searching import searchsorted, where
 from weft._ops.sorting import argsort
+from weft._ops.unbroadcast import apply, cast_like, conjugate, shape_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
-from weft._tape.transforms import vjp
+from weft._registry.hooks import vjp
+from weft._registry.op import get_op, register_op
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._core import NDArray
-
-__all__: list[str] = []
 
 
 @gradient_of("interp", inputs=[0, 1, 2])

@@ -9,7 +9,7 @@ import numpy as np
 from weft._call.devices import device_of
 from weft._ops.creation import asarray
 from weft._ops.gradients.shapes import pad_axis
-from weft._ops.gradients.unbroadcast import cast_like, conjugate, is_known, shape_of
+from weft._ops.unbroadcast import cast_like, conjugate, is_known, shape_of
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._registry.shapes import Shape
-
-__all__: list[str] = []
 
 _OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 _INVERSE = {"fft": "ifft", "ifft": "fft", "fftn": "ifftn", "ifftn": "fftn"}

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray
-from weft._ops.gradients.unbroadcast import cast_like, fit
 from weft._ops.indexing import decode
-from weft._registry.avals import broadcast_shapes
+from weft._ops.unbroadcast import cast_like, fit
+from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = ["scatter_add", "stand_in"]
 
 
 def _infer_scatter(g: Aval, like: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:

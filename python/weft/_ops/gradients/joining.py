@@ -10,18 +10,18 @@ import numpy as np
 from weft._call.devices import device_of
 from weft._ops.creation import asarray
 from weft._ops.gradients.indexing import scatter_add
-from weft._ops.gradients.unbroadcast import apply, cast_like, fit, is_known, shape_of, zeros_of
+from weft._ops.unbroadcast import apply, cast_like, fit, is_known, shape_of, zeros_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.hooks import vjp
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
-from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._core import NDArray
+    from weft._registry.avals import Aval
     from weft._registry.shapes import Shape
-
-__all__: list[str] = []
 
 
 @gradient_of("concat")

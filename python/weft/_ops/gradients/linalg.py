@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 import weft._ops.elementwise as e
-from weft._ops.gradients.elementwise import choose
 from weft._ops.gradients.products import adjoint
-from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, fit, shape_of
+from weft._ops.parts import imag, real
+from weft._ops.unbroadcast import apply, cast_like, choose, conjugate, fit, shape_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import GradientError
-
-__all__: list[str] = []
 
 
 def _op(name: str, *arrays: Any, **attributes: Any) -> Any:
@@ -123,7 +122,7 @@ def _slogdet(node: Any, grads: Any) -> Any:
     by_sign, by_log = grads
     scale = cast_like(by_log, sign)
     if sign.dtype.kind == "c":
-        scale = scale - 1j * cast_like(e.imag(conjugate(by_sign) * sign), sign)
+        scale = scale - 1j * cast_like(imag(conjugate(by_sign) * sign), sign)
     return (_scalars(scale) * adjoint(_op("inv", x)),)
 
 
@@ -166,7 +165,7 @@ def _eig(node: Any, grads: Any) -> Any:
     by_values, by_vectors = grads
     back = adjoint(vectors)
     inner = _product(back, by_vectors)
-    along = cast_like(e.real(_diagonal(inner)), vectors)
+    along = cast_like(real(_diagonal(inner)), vectors)
     inner = (inner - _product(back, vectors * _columns(along))) / conjugate(cast_like(_far(values), vectors))
     inner = inner * (1 - _unit(inner)) + _unit(inner) * _columns(by_values)
     return (cast_like(_op("solve", back, _product(inner, back)), node.inputs[0]),)
@@ -242,7 +241,7 @@ def _svd(node: Any, grads: Any) -> Any:
 def _gaps_complex(values: Any) -> Any:
     """Return `_gaps` where dividing by infinity would give NaN."""
     gaps = _columns(values) - _rows(values)
-    return choose(_unit(gaps) > 0, 1e300 if gaps.dtype.itemsize == 16 else 1e30, gaps)  # noqa: PLR2004 - complex128
+    return choose(_unit(gaps) > 0, 1e300 if gaps.dtype.itemsize == 16 else 1e30, gaps)  # complex128
 
 
 @gradient_of("linalg.svdvals", inputs=[0])
@@ -318,7 +317,7 @@ def _vector_norm(node: Any, grads: Any) -> Any:
         y, g = apply("expand_dims", y, axes=axis), apply("expand_dims", g, axes=axis)
     if order == 1 or not axis:
         return (cast_like(g, x) * e.sign(x),)
-    if order == 2:  # noqa: PLR2004 - Euclid's
+    if order == 2:  # Euclid's
         return (x * cast_like(_ratio(g, y), x),)
     if math.isinf(order):
         same = e.equal(e.abs(x), y)

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._ops.gradients.unbroadcast import apply, cast_like, shape_of
+from weft._ops.unbroadcast import apply, cast_like, shape_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__: list[str] = []
 
 
 def _infer_embed(g: Aval, like: Aval, **_: object) -> Aval:

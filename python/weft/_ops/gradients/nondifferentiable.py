@@ -7,18 +7,8 @@ from __future__ import annotations
 
 from weft._registry.gradients import no_gradient, refuse_gradient
 
-__all__: list[str] = []
-
-#: Comparisons and questions, whose results are booleans.
-no_gradient(
-    "all", "any", "equal", "greater", "greater_equal", "isclose", "isfinite", "isin", "isinf", "isnan", "less",
-    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "not_equal", "signbit",
-)  # fmt: skip
-#: Of integers alone.
-no_gradient(
-    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "gcd", "lcm",
-)  # fmt: skip
+#: Questions, whose results are booleans.
+no_gradient("all", "any", "isin")
 #: Positions, counts and ranks.
 no_gradient(
     "argmax", "argmin", "argpartition", "argsort", "count_nonzero", "digitize", "lexsort", "linalg.matrix_rank",

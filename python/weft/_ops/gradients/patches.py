@@ -11,14 +11,13 @@ from weft._call.views import view
 from weft._core import NDArray, tape_hear_view, tape_patch
 from weft._ops.creation import zeros
 from weft._ops.reductions import sum as total
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._registry.avals import DType
-
-__all__: list[str] = []
 
 #: As the core has it: shape, strides and offset in bytes, dtype.
 _Place = tuple[tuple[int, ...], tuple[int, ...], int, Any]

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._call.views import Layout, register_view
-from weft._ops.gradients.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._ops.manipulation import broadcast_to
 from weft._ops.products import _infer_matmul, _push_matmul
-from weft._registry.avals import broadcast_shapes
+from weft._ops.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
+from weft._registry.avals import Aval, broadcast_shapes
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs, reading
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._core import NDArray
     from weft._registry.shapes import Shape
-
-__all__ = ["adjoint", "transposed"]
 
 #: Of a product each factor's gradient looks at the other factor.
 _OTHER = (reading([1]), reading([0]))
@@ -34,7 +33,7 @@ def _copy_transposed(x: Elements) -> Elements:
 
 @register_view("matrix_transpose", _copy_transposed)
 def _transposed(shape: Shape, strides: Shape) -> Layout:
-    if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
     swap = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
     return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
@@ -106,6 +105,9 @@ def _matmul_left(out: Elements, g: Elements, x2: Elements, like: Elements) -> No
     _fitted(out, found)
 
 
+state(_matmul_left, superlinear=True)
+
+
 @register_op("matmul_right", infer=_infer_factor)
 def _matmul_right(out: Elements, x1: Elements, g: Elements, like: Elements) -> None:
     if x1.ndim == 1:
@@ -115,6 +117,9 @@ def _matmul_right(out: Elements, x1: Elements, g: Elements, like: Elements) -> N
     else:
         found = np.swapaxes(x1, -1, -2).conj() @ g
     _fitted(out, found)
+
+
+state(_matmul_right, superlinear=True)
 
 
 def _fitted(out: Elements, x: Elements) -> None:

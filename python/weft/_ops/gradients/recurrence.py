@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._ops.gradients.unbroadcast import conjugate
+from weft._ops.unbroadcast import conjugate
+from weft._registry.avals import Aval, result_dtype
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op, result_dtype
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = ["recurrence"]
 
 
 def _infer(g: Aval, x: Aval, *, axis: int, reverse: bool) -> Aval:

@@ -7,13 +7,10 @@ import math
 from typing import Any
 
 import weft._ops.elementwise as e
-from weft._ops.gradients.elementwise import choose
 from weft._ops.gradients.recurrence import recurrence
 from weft._ops.gradients.shapes import pad_axis
-from weft._ops.gradients.unbroadcast import apply, broadcast_like, cast_like, conjugate, is_known, zeros_of
+from weft._ops.unbroadcast import apply, broadcast_like, cast_like, choose, conjugate, is_known, zeros_of
 from weft._registry.gradients import gradient_of
-
-__all__: list[str] = []
 
 
 def _kept(g: Any, node: Any) -> Any:

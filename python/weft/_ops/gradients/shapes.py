@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray
-from weft._ops.gradients.unbroadcast import apply, cast_like, fit, is_known, reshape_like, zeros_of
+from weft._ops.unbroadcast import apply, cast_like, fit, is_known, reshape_like, zeros_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._registry.shapes import Shape
-
-__all__ = ["pad_axis"]
 
 
 def _pad_shape(shape: Shape, axis: int, before: int, after: int) -> Shape:

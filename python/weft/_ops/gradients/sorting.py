@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._ops.gradients.indexing import stand_in
-from weft._ops.gradients.unbroadcast import apply, cast_like
+from weft._ops.unbroadcast import apply, cast_like
+from weft._registry.avals import Aval
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import Shape, axis_tuple
 from weft.errors import GradientError
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._call.calls import Elements
-
-__all__: list[str] = []
 
 
 @gradient_of("sort", inputs=[0])
@@ -127,7 +126,7 @@ def _quantile_follow(
     np.copyto(out, found.reshape(out.shape))
 
 
-def _options(node: Any, past_nan: bool | None) -> dict[str, Any]:  # noqa: FBT001 - a node
+def _options(node: Any, past_nan: bool | None) -> dict[str, Any]:
     known = node.attributes
     return {
         "axis": known.get("axis"),
@@ -137,7 +136,7 @@ def _options(node: Any, past_nan: bool | None) -> dict[str, Any]:  # noqa: FBT00
     }
 
 
-def _rule_of(past_nan: bool | None) -> Callable[..., Any]:  # noqa: FBT001 - of three
+def _rule_of(past_nan: bool | None) -> Callable[..., Any]:
     def rule(node: Any, grads: Any) -> Any:
         x, *qs = node.inputs
         if qs and needs(node, 1) and getattr(node, "needs", None) is not None:

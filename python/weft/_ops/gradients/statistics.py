@@ -6,11 +6,10 @@ from typing import Any
 
 import weft._ops.elementwise as e
 from weft._ops.gradients.products import adjoint, transposed
-from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, fit, reshape_like, shape_of
+from weft._ops.parts import real
+from weft._ops.unbroadcast import apply, cast_like, conjugate, fit, reshape_like, shape_of
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op
-
-__all__: list[str] = []
 
 
 @gradient_of("average", inputs=[0, 1], outputs=[0])
@@ -54,7 +53,7 @@ def _cov(node: Any, grads: Any) -> Any:
     for x, count in zip(node.inputs, counts, strict=True):
         part = apply("narrow", by_samples, axis=0, start=start, length=count)
         start += count
-        if not rowvar and len(shape_of(x)) == 2:  # noqa: PLR2004 - variables in columns
+        if not rowvar and len(shape_of(x)) == 2:  # variables in columns
             part = transposed(part)
         found.append(cast_like(reshape_like(part, x), x))
     return tuple(found)
@@ -62,7 +61,7 @@ def _cov(node: Any, grads: Any) -> Any:
 
 def _as_rows(x: Any, *, rowvar: bool) -> Any:
     shape = shape_of(x)
-    if len(shape) == 2:  # noqa: PLR2004 - variables and observations
+    if len(shape) == 2:  # variables and observations
         return x if rowvar else transposed(x)
     return apply("reshape", x, shape=(1, shape[0] if shape else 1))
 
@@ -71,12 +70,12 @@ def _unscaled(g: Any, centred: Any, divisor: float) -> Any:
     """Return the gradient of covariances, given that of c[i, j] / (d[i] d[j]) with d the roots of their diagonal."""
     product: Any = get_op("matmul")(centred, adjoint(centred))
     covariance = product / divisor
-    variances = e.real(apply("diagonal", covariance, offset=0, axis1=0, axis2=1))
+    variances = real(apply("diagonal", covariance, offset=0, axis1=0, axis2=1))
     deviations = e.sqrt(variances)
     rows = apply("expand_dims", deviations, axes=(1,))
     columns = apply("expand_dims", deviations, axes=(0,))
     scaled = g / (rows * columns)
-    shares = e.real(conjugate(g) * covariance) / (rows * columns)
+    shares = real(conjugate(g) * covariance) / (rows * columns)
     by_variance = -(apply("sum", shares, axis=(1,)) + apply("sum", shares, axis=(0,))) / (2 * variances)
     from weft._ops.matrices import diag  # noqa: PLC0415 - the other way round at import
 

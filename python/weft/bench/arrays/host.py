@@ -21,6 +21,7 @@ import numpy as np
 from weft.bench.arrays.libraries import LIBRARIES
 from weft.bench.arrays.programs import (
     CALLED_ROUNDS,
+    FUSED,
     Operands,
     differs,
     ends,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from weft.bench.arrays.numpy_arrays import NumPyArrays
-
-__all__ = ["ALONE", "ARGUMENTS", "BESIDE_PROCESS", "BESIDE_THREAD", "SURROUNDINGS"]
 
 # Additions before a clock starts: caches, pools and clock rates settle.
 _WARM_UP = 50
@@ -98,6 +97,10 @@ class _Bench:
             said = self._verify_calls()
             if said:
                 return said
+        if "F" in library.tables:
+            said = self._verify_fused()
+            if said:
+                return said
         if "D" not in library.tables:
             return None
         found = [library.values(result) for result in self._script()]
@@ -121,6 +124,17 @@ class _Bench:
                     return f"{name}, called: {said}"
         return None
 
+    def _verify_fused(self) -> str | None:
+        """Compare results of table F with NumPy's."""
+        library, pair = self._library, make_addends(max(self._settings.fused_sizes))
+        for name, function in FUSED.items():
+            made = library.compiled(function)(*(library.hold(values) for values in pair))
+            library.finish(made)
+            said = differs([library.values(result) for result in made], function(*pair), exact=library.exact)
+            if said:
+                return f"{name}, called: {said}"
+        return None
+
     def _rounds(self, count: int) -> Callable[..., Sequence[Any]]:
         tanh = self._library.tanh()
 
@@ -132,6 +146,18 @@ class _Bench:
     def rounds(self, n: int) -> list[float]:
         """Time calls of table R's function with their waits, in microseconds each."""
         return self._calls(("rounds", n), lambda: self._rounds(CALLED_ROUNDS), make_addends(n))
+
+    def first(self, n: int) -> list[float]:
+        """Time the first call of table R's function, which records or compiles it, as `rounds`."""
+        library = self._library
+        held = [library.hold(values) for values in make_addends(n)]
+        start = perf_counter_ns()
+        library.finish(self._rounds(CALLED_ROUNDS)(*held))
+        return [(perf_counter_ns() - start) / 1000]
+
+    def fused(self, name: str, n: int) -> list[float]:
+        """Time calls of one of table F's functions, as `rounds`."""
+        return self._calls((name, n), lambda: self._library.compiled(FUSED[name]), make_addends(n))
 
     def ends(self, count: int) -> list[float]:
         """Time calls of the function of one op, which takes so many arrays, as `rounds`."""

@@ -1,4 +1,4 @@
-"""Tables C, D and R: the processes of the array libraries, their requests, and the jobs that ask them."""
+"""Tables C, D, F and R: the processes of the array libraries, their requests, and the jobs that ask them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from weft.bench.arrays.host import ARGUMENTS, SURROUNDINGS
 from weft.bench.arrays.libraries import LIBRARIES
+from weft.bench.arrays.programs import FUSED
 from weft.bench.samples import Job, VerificationError
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
     from weft.bench.samples import Samples
     from weft.bench.settings import Settings
 
-__all__ = ["TABLES", "ArrayHosts", "given", "size"]
-
 #: The tables that are timed here.
-TABLES = ("C", "D", "R")
+TABLES = ("C", "D", "F", "R")
 # Importing and compiling take seconds; dask beside a spinning thread, too.
 _TIMEOUT_S = 120
 
@@ -149,12 +148,12 @@ class ArrayHosts:
 
     def _tables(self, names: Sequence[str]) -> list[str]:
         """Return the keys of printed tables: C has two."""
-        keys = {"C": ("C return", "C"), "D": ("D",), "R": ("R",)}
+        keys = {"C": ("C return", "C"), "D": ("D",), "F": ("F",), "R": ("R",)}
         return [key for name in names if name in self._settings.tables for key in keys[name]]
 
     def jobs(self) -> dict[str, list[Job]]:
         """Return the jobs of each table that is to be timed."""
-        make = {"C": self._add_jobs, "D": self._script_jobs, "R": self._call_jobs}
+        make = {"C": self._add_jobs, "D": self._script_jobs, "F": self._fused_jobs, "R": self._call_jobs}
         return {table: make[table]() for table in TABLES if table in self._settings.tables}
 
     def _add_jobs(self) -> list[Job]:
@@ -174,9 +173,19 @@ class ArrayHosts:
             if "D" in host.tables
         ]
 
+    def _fused_jobs(self) -> list[Job]:
+        return [
+            Job("F", f"{name}, {size(n)}", host.name, partial(host.ask, "fused", name, n))
+            for name in FUSED
+            for n in self._settings.fused_sizes
+            for host in self._hosts
+            if "F" in host.tables
+        ]
+
     def _call_jobs(self) -> list[Job]:
         columns = [(size(n), "rounds", n) for n in self._settings.call_sizes]
         columns += [(given(count), "ends", count) for count in ARGUMENTS]
+        columns.append(("100 ops, first call", "first", self._settings.call_sizes[-1]))
         return [
             Job("R", column, host.name, partial(host.ask, request, number))
             for column, request, number in columns

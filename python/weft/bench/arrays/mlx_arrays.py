@@ -12,14 +12,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["MlxArrays"]
-
 
 class MlxArrays(NumPyArrays):
     """MLX with functions compiled."""
 
     name = "MLX, compiled"
-    tables = ("R",)
+    tables = ("F", "R")
     blas_threads = None
     exact = False
 

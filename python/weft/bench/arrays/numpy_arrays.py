@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["NumPyArrays", "SplitArrays"]
-
 #: An array of whichever library.
 Array: TypeAlias = Any
 
@@ -42,7 +40,7 @@ class NumPyArrays:
     """
 
     name: str = "NumPy, 1 thread"
-    tables: tuple[str, ...] = ("C", "D", "R")
+    tables: tuple[str, ...] = ("C", "D", "F", "R")
     blas_threads: int | None = 1
     exact: bool = True
 

@@ -1,4 +1,4 @@
-"""The computations of tables C, D and R, and NumPy's results for them."""
+"""The computations of tables C, D, F and R, and NumPy's results for them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft.bench.settings import Settings
-
-__all__ = [
-    "CALLED_ROUNDS",
-    "ROUNDS",
-    "SCALE",
-    "Operands",
-    "chain",
-    "differs",
-    "ends",
-    "make_addends",
-    "make_operands",
-    "rounds",
-    "script",
-]
 
 _SEED = 0x77656674
 # Of exp, multiply, add; then exp and multiply once more: 20 element-wise ops in a chain.
@@ -74,6 +60,27 @@ def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any,
         x = t - u
         y = tanh(x)
     return x, y
+
+
+def mixed(x: Any, y: Any) -> tuple[Any]:
+    """Run table F's function of sums, differences and products, 150 of them; values stay below 1."""
+    for _ in range(50):
+        t = x * y
+        u = x + y
+        x = t - u
+    return (x,)
+
+
+def horner(x: Any, y: Any) -> tuple[Any]:
+    """Evaluate a polynomial of degree 75 by Horner's rule: 150 ops, each on the result of the one before."""
+    value = y
+    for power in range(75):
+        value = value * x + (power + 1) / 75
+    return (value,)
+
+
+#: The functions of table F, by name.
+FUSED: dict[str, Callable[[Any, Any], tuple[Any]]] = {"mixed": mixed, "Horner": horner}
 
 
 def ends(*arrays: Any) -> tuple[Any]:

@@ -1,0 +1,272 @@
+//! Chains: neighbours among fused loops that run as one, tile by tile, with intermediate values in registers.
+//!
+//! | file | home of |
+//! |---|---|
+//! | `code` | instructions |
+//! | `machine` | the loop over tiles and instructions, written once |
+//! | `floats`, `integers`, `plain` | the machines: that loop for kinds of vectors and types of elements |
+//! | `vectors` | which of them this processor runs |
+//! | `compile` | the program of a chain: allocation of registers, stores |
+//!
+//! Of two NaNs either may come out of an op, and NumPy's loops choose differently at the end of an array. So the loops themselves
+//! run the elements after the last tile if one of the results there is NaN.
+
+mod code;
+mod compile;
+#[cfg(target_arch = "x86_64")]
+mod floats;
+#[cfg(target_arch = "x86_64")]
+mod integers;
+mod machine;
+mod plain;
+mod vectors;
+
+use super::exact::{Exact, Function, Numbers};
+use super::{Part, StridedLoop};
+use crate::DType;
+use code::Instruction;
+use compile::Compiler;
+use machine::{Address, SPLAT};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use vectors::Machine;
+pub(super) use vectors::Vectors;
+
+/// One loop of a chain.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pub(super) exact: Exact,
+    pub(super) inputs: SmallVec<[Input; 2]>,
+    pub(super) output: Part,
+}
+
+/// An operand of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    At(Part),
+    /// The same number for every element.
+    Number([u8; 16]),
+}
+
+/// Where tiles of an operand lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Home {
+    part: Part,
+    /// Whether one tile takes the place of the one before it.
+    is_kept: bool,
+    /// Whether the content before the chain is read.
+    is_read: bool,
+    is_written: bool,
+}
+
+/// Chains run so many elements, or a multiple of it: whole tiles of any machine, and whole vectors of NumPy's loops, whatever their
+/// width. So these treat the rest as they treat the end of the array.
+pub(super) const ROUND: usize = 192;
+
+/// Fewer elements than these are not left to loops, which may take few in another way than the end of many.
+pub(super) const SHORT: usize = 64;
+
+/// A number as a vector of any width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+struct Splat([u8; SPLAT]);
+
+impl Splat {
+    fn new(number: &[u8; 16], item: usize) -> Self {
+        let mut bytes = [0; SPLAT];
+        bytes.chunks_exact_mut(item).for_each(|to| to.copy_from_slice(&number[..item]));
+        Self(bytes)
+    }
+}
+
+type Addresses = SmallVec<[Address; 16]>;
+
+/// Some loops as one program.
+pub(super) struct Chain {
+    program: Vec<Instruction>,
+    homes: Vec<Home>,
+    splats: Vec<Splat>,
+    machine: Machine,
+    dtype: DType,
+    item: usize,
+}
+
+impl Chain {
+    /// The program of these loops on elements of a type, for vectors that this processor has. `lives` says which slots are read after
+    /// it; slots that it reads before it writes them hold values of earlier loops.
+    ///
+    /// Nothing if no machine takes them.
+    pub(super) fn new(lines: &[Line], dtype: DType, vectors: Vectors, lives: &dyn Fn(usize) -> bool) -> Option<Self> {
+        let machine = vectors.machine(dtype)?;
+        if !lines.iter().all(|line| line.exact.function.op().is_for(dtype)) {
+            return None;
+        }
+        let compiled = Compiler::new(lines, dtype, lives).compile()?;
+        let Compiler { program, homes, splats, .. } = compiled;
+        if homes.is_empty() {
+            return None; // nothing is written
+        }
+        Some(Self { program, homes, splats, machine, dtype, item: dtype.size() })
+    }
+
+    /// Runs so many elements, or the most of them, and says how many these are. `start` says where the first element of a part is.
+    ///
+    /// # Safety
+    ///
+    /// The parts have so many elements of the chain's type, to which this call has exclusive access.
+    pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
+        let mut done = count / ROUND * ROUND;
+        if (1..SHORT).contains(&(count - done)) {
+            done = done.saturating_sub(ROUND);
+        }
+        if done > 0 {
+            let address =
+                |home: &Home| Address { start: start(home.part), mask: if home.is_kept { 0 } else { usize::MAX } };
+            let addresses: Addresses = self.homes.iter().map(address).collect();
+            // SAFETY: the caller's promise; a whole number of tiles is inside.
+            unsafe { self.run_tiles(&addresses, done / self.machine.tile) };
+        }
+        let from = |part| start(part).wrapping_add(done * self.item);
+        // SAFETY: the caller's promise, of the elements that are left.
+        if unsafe { self.run_rest(from, &start, count - done) } { count } else { done }
+    }
+
+    /// # Safety
+    ///
+    /// The addresses are of the homes, each of so many tiles, or of one if its mask is 0.
+    unsafe fn run_tiles(&self, addresses: &[Address], tiles: usize) {
+        // SAFETY: the caller's promise; the program was made for these homes and splats, and the processor has the vectors.
+        unsafe { (self.machine.run)(&self.program, addresses, self.splats.as_ptr().cast(), tiles) };
+    }
+
+    /// Runs the elements after the last tile, on copies. Answers no if a result is NaN, and has changed nothing then.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run); `from` says where these elements are, `kept` where a tile is kept.
+    unsafe fn run_rest(&self, from: impl Fn(Part) -> *mut u8, kept: impl Fn(Part) -> *mut u8, count: usize) -> bool {
+        thread_local! {
+            static COPIES: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
+        }
+        if count == 0 {
+            return true;
+        }
+        let bytes = count * self.item;
+        let each = (2 * ROUND * self.item).div_ceil(SPLAT);
+        let mut copies = COPIES.take();
+        copies.resize(copies.len().max(self.homes.len() * each), Splat([0; SPLAT]));
+        let first = copies.as_mut_ptr();
+        let copy = |number: usize| first.wrapping_add(number * each).cast::<u8>();
+        let address = |(number, home): (usize, &Home)| {
+            if home.is_kept {
+                return Address { start: kept(home.part), mask: 0 };
+            }
+            if home.is_read {
+                // SAFETY: the part has so many elements, and the copy room for them.
+                unsafe { from(home.part).copy_to_nonoverlapping(copy(number), bytes) };
+            }
+            Address { start: copy(number), mask: usize::MAX }
+        };
+        let addresses: Addresses = self.homes.iter().enumerate().map(address).collect();
+        // SAFETY: fewer elements than two rounds are left, and tiles divide a round.
+        unsafe { self.run_tiles(&addresses, count.div_ceil(self.machine.tile)) };
+        let written = || self.homes.iter().enumerate().filter(|(_, home)| home.is_written && !home.is_kept);
+        // SAFETY: copies have so many elements of the chain's type.
+        let are_numbers = written().all(|(number, _)| unsafe { self.are_numbers(copy(number), count) });
+        if are_numbers {
+            for (number, home) in written() {
+                // SAFETY: the part has so many elements, and this call has exclusive access to them.
+                unsafe { from(home.part).copy_from_nonoverlapping(copy(number), bytes) };
+            }
+        }
+        COPIES.set(copies);
+        are_numbers
+    }
+
+    /// # Safety
+    ///
+    /// There are so many elements of the chain's type, aligned.
+    unsafe fn are_numbers(&self, start: *const u8, count: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.dtype {
+                DType::Float32 => !std::slice::from_raw_parts(start.cast::<f32>(), count).iter().any(|x| x.is_nan()),
+                DType::Float64 => !std::slice::from_raw_parts(start.cast::<f64>(), count).iter().any(|x| x.is_nan()),
+                _ => true,
+            }
+        }
+    }
+
+    /// Bytes of an element.
+    pub(super) fn item(&self) -> usize {
+        self.item
+    }
+
+    /// How many instructions it takes for a tile.
+    #[cfg(test)]
+    fn instructions(&self) -> usize {
+        self.program.len()
+    }
+}
+
+/// Whether a machine gives the bits that a loop gave.
+///
+/// # Safety
+///
+/// The pointers are to the loop's operands: so many elements of its type, whole tiles of any machine, or one where `form` says that
+/// it is a number for all.
+pub(super) unsafe fn stands_in(
+    exact: Exact,
+    kernel: &StridedLoop,
+    form: Numbers,
+    pointers: &[*mut u8],
+    count: usize,
+) -> bool {
+    let dtype = kernel.dtypes()[0];
+    let item = dtype.size();
+    let inputs = (0..kernel.inputs()).map(|at| {
+        let is_number = (form == Numbers::Left && at == 0) || (form == Numbers::Right && at == 1);
+        if !is_number {
+            return Input::At(Part::Array(at));
+        }
+        let mut number = [0; 16];
+        // SAFETY: the caller's promise: there is one element.
+        unsafe { number.as_mut_ptr().copy_from_nonoverlapping(pointers[at], item) };
+        Input::Number(number)
+    });
+    let line = Line { exact, inputs: inputs.collect(), output: Part::Array(2) };
+    let Some(chain) = Chain::new(&[line], dtype, Vectors::chosen(), &|_| false) else { return false };
+    let bytes = count * item;
+    let mut own = vec![0_u8; bytes];
+    let own_start = own.as_mut_ptr();
+    let start = |part: Part| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
+    // SAFETY: the caller's promise; the output is ours.
+    let done = unsafe { chain.run(start, count) };
+    // SAFETY: the last operand is the output, of as many elements.
+    done == count && unsafe { std::slice::from_raw_parts(pointers[kernel.inputs()], bytes) } == own
+}
+
+impl Function {
+    /// The op of a machine that computes it.
+    fn op(self) -> code::Op {
+        match self {
+            Self::Add => code::Op::Add,
+            Self::Subtract => code::Op::Subtract,
+            Self::Multiply | Self::Square => code::Op::Multiply,
+            Self::Divide | Self::Reciprocal => code::Op::Divide,
+            Self::Minimum => code::Op::Minimum,
+            Self::Maximum | Self::Rectify => code::Op::Maximum,
+            Self::Copy => code::Op::Copy,
+            Self::Negative => code::Op::Negative,
+            Self::Absolute => code::Op::Absolute,
+            Self::Sqrt => code::Op::Sqrt,
+            Self::And => code::Op::And,
+            Self::Or => code::Op::Or,
+            Self::Xor => code::Op::Xor,
+            Self::Not => code::Op::Not,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
