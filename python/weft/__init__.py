@@ -93,7 +93,7 @@ from weft._handle.methods import attach as _attach_methods
 from weft._numpy.interop import attach as _attach_interop
 from weft._numpy.namespace import *  # noqa: F403 - module by module
 from weft._numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
-from weft._ops.gradients import attach as _attach_rules
+from weft._ops import attach as _attach_rules
 from weft._ops.trace import trace as trace
 from weft._program.capture import capture as capture
 from weft._program.control import cond as cond, scan as scan

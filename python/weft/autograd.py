@@ -133,7 +133,7 @@ from weft._singa.shaping import (
 from weft._singa.softmaxes import (
     softmax as softmax,
 )
-from weft._tape import modes as _modes
+from weft._tape import modes
 from weft._tape.api import Gradients as Gradients, backward as backward, gradients as gradients
 from weft._tape.checkpoints import checkpoint as checkpoint
 from weft._tape.leaves import stop_gradient as stop_gradient
@@ -149,7 +149,7 @@ shape, slice = _shaping.shape_of, _shaping.slice_of
 Operation = Operator
 
 # Type checkers go by the imports above; this is for `from weft.autograd import *` and `help`.
-globals()["__all__"] = sorted({"training", *(name for name in globals() if name[0] != "_")})
+globals()["__all__"] = sorted({"training", *(name for name in globals() if name[0] != "_")} - {"modes"})
 
 
 #: Layers that SINGA's `autograd` names, too.
@@ -182,12 +182,12 @@ class _Module(_ModuleType):
     @property
     def training(self) -> bool:
         """Whether layers train."""
-        return _modes.TRAINING.get()
+        return modes.TRAINING.get()
 
     @training.setter
     def training(self, value: bool) -> None:
-        mode = _modes.flag(value, "autograd.training")
-        _modes.train(mode=mode)
+        mode = modes.flag(value, "autograd.training")
+        modes.train(mode=mode)
 
 
 _sys.modules[__name__].__class__ = _Module

@@ -65,7 +65,7 @@ UNARY: Sequence[Callable[[Any], Any]] = (
     weft.square,
     weft.reciprocal,
     weft.positive,
-    weft.nn.relu,
+    lambda a: weft.nn.relu(a) if a.dtype.kind == "f" else a,
 )
 ROUGH: Sequence[Callable[[Any], Any]] = (weft.tanh, weft.exp, weft.isnan, weft.floor)
 

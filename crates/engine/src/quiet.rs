@@ -114,7 +114,7 @@ impl Drop for StandStill {
 
 /// What the work answers, or what it threw.
 #[inline]
-pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
+pub(crate) fn attempt<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
     catch_unwind(AssertUnwindSafe(|| {
         let stand_still = StandStill;
         let answer = work();
@@ -125,21 +125,21 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
 
 /// Does what may panic, and ends the panic: it ends nobody else's work.
 pub(crate) fn quietly(work: impl FnOnce()) {
-    if let Err(thrown) = caught(work) {
+    if let Err(thrown) = attempt(work) {
         dispose(thrown);
     }
 }
 
 /// Drops what was thrown. What its own `Drop` throws is never dropped: that could go on for ever.
 pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
-    if let Err(again) = caught(|| drop(thrown)) {
+    if let Err(again) = attempt(|| drop(thrown)) {
         mem::forget(again);
     }
 }
 
 /// Runs a part of an op on whatever thread has it, and makes a panic the op's failure.
 pub fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))
+    attempt(work).unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))
 }
 
 /// What a panic says, which ends here.

@@ -93,8 +93,27 @@ struct Threads {
 }
 
 impl Threads {
-    /// Those of the runtime that a library was linked with.
+    /// Those of the runtime that a library was linked with: a lookup in the library looks there, too.
+    #[cfg(not(windows))]
     fn of(library: &libloading::Library) -> Option<Self> {
+        Self::inside(library)
+    }
+
+    /// Those of the runtime that came with a library: on Windows a lookup looks into one file alone.
+    #[cfg(windows)]
+    fn of(_: &libloading::Library) -> Option<Self> {
+        /// Microsoft's, LLVM's, Intel's and GCC's.
+        const NAMES: [&str; 5] =
+            ["vcomp140.dll", "libomp140.x86_64.dll", "libomp.dll", "libiomp5md.dll", "libgomp-1.dll"];
+        NAMES.into_iter().find_map(|name| {
+            let runtime = libloading::os::windows::Library::open_already_loaded(name).ok()?.into();
+            let found = Self::inside(&runtime)?;
+            std::mem::forget(runtime); // stays loaded, as its functions are kept
+            Some(found)
+        })
+    }
+
+    fn inside(library: &libloading::Library) -> Option<Self> {
         // SAFETY: the signatures are OpenMP's.
         let (most, set) =
             unsafe { (library.get(b"omp_get_max_threads\0").ok()?, library.get(b"omp_set_num_threads\0").ok()?) };

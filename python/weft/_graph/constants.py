@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 
 #: Elements that a constant has at most: larger results are computed anew.
@@ -22,6 +23,9 @@ def _infer(*, shape: tuple[int, ...], dtype: Any, values: tuple[Any, ...]) -> Av
 def constant(out: np.ndarray[Any, Any], *, shape: tuple[int, ...], dtype: Any, values: tuple[Any, ...]) -> None:
     del dtype
     out[...] = np.array(values, out.dtype).reshape(shape)
+
+
+no_gradient("constant")
 
 
 constant.set_attribute("num_inputs", 0)

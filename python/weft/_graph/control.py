@@ -16,10 +16,11 @@ from weft._graph.graphs import Graph
 from weft._graph.naming import NameManager, next_name
 from weft._graph.symbols import Symbol
 from weft._program.control import cond, scan
-from weft._program.trees import class_of, leaves_of, unflattened
+from weft._program.trees import leaves_of
 from weft._registry.avals import Aval
 from weft._registry.op import get_op
 from weft._registry.symbol_hook import is_symbol
+from weft._tape.pytree import class_of, unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from weft._program.unrecorded import outside
 if TYPE_CHECKING:
     from weft._core import Engine
 
-
 _generators: weakref.WeakKeyDictionary[Engine, Generator] = weakref.WeakKeyDictionary()
 _seed = [0]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._nn.arguments import refuse
-from weft._ops.gradients.indexing import stand_in
+from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op

@@ -15,8 +15,7 @@ from weft._nn.channels import channel_sum
 from weft._nn.composite import through
 from weft._ops.draws import drawing_op
 from weft._ops.elementwise import square
-from weft._ops.gradients.indexing import stand_in
-from weft._ops.unbroadcast import reshape_like
+from weft._ops.unbroadcast import reshape_like, stand_in
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
@@ -245,7 +244,7 @@ def _fill_mask(generator: np.random.Generator, out: Elements, like: Elements, *,
     np.multiply(kept, 1 / (1 - rate), out=out, casting="unsafe")
 
 
-drawing_op("dropout_mask", _infer_mask, _fill_mask)
+drawing_op("dropout_mask", _infer_mask, _fill_mask, refused=False)
 no_gradient("random.dropout_mask")
 
 

@@ -14,7 +14,7 @@ from weft._call.calls import one
 from weft._call.operands import as_array
 from weft._nn.arguments import floating, plain, refuse
 from weft._nn.windows import Windows, windows_of
-from weft._ops.gradients.indexing import stand_in
+from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft._nn.arguments import fixed, floating, refuse
 from weft._nn.gates import gru_backward, gru_forward, lstm_backward, lstm_forward
-from weft._ops.gradients.indexing import stand_in
+from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op

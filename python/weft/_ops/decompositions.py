@@ -11,6 +11,7 @@ from weft._core import beside
 from weft._ops.reductions import ROOTED, loop_of, reduce_by_loop, root_of
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
 from weft._registry.op import group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -211,6 +212,9 @@ def matrix_rank(out: Elements, x: Elements, *rtol: Any) -> None:
         out[...] = 0
     else:
         out[...] = np.linalg.matrix_rank(x, rtol=rtol[0] if rtol else None)
+
+
+no_gradient("linalg.matrix_rank")
 
 
 def _infer_pinv(x: Aval, *rtol: Aval) -> Aval:

@@ -24,6 +24,7 @@ from weft._call.dispatch import call
 from weft._core import NDArray, push_compute
 from weft._registry.avals import Aval
 from weft._registry.defaults import state
+from weft._registry.gradients import refuse_gradient
 from weft._registry.op import Op, group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -147,8 +148,11 @@ def drawing_op(
     *,
     nout: int = 1,
     mutates: int = 0,
+    refused: bool = True,
 ) -> Op:
     """Register the op ``random.<name>``, whose first operand is the state.
+
+    Its gradient is refused, as its parameters are no operands of a derivative: a loss takes draws of a fixed distribution.
 
     Its computation is ``fill(generator, *outputs, *operands, **attributes)``; `infer` does not see the state. The
     first `mutates` operands after the state are changed too.
@@ -171,6 +175,8 @@ def drawing_op(
         else:
             words[:] = pack(generator.bit_generator.state)
 
+    if refused:
+        refuse_gradient(op.name)
     return op
 
 

@@ -14,6 +14,7 @@ from weft._engine.default import get_engine
 from weft._ops.manipulation import roll
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
 from weft._registry.op import group, register_op
 from weft._registry.shapes import Axis, as_index, axis_index, axis_tuple, is_index
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -298,6 +299,9 @@ def _fftfreq(out: Elements, *, n: int, d: float, dtype: DType) -> None:  # noqa:
     np.copyto(out, np.fft.fftfreq(n, d), casting="same_kind")
 
 
+no_gradient("fft.fftfreq")
+
+
 def _infer_real_frequencies(*, n: int, d: float, dtype: DType) -> Aval:  # noqa: ARG001 - an attribute of the op
     _check_points(n)
     return Aval((n // 2 + 1,), dtype)
@@ -306,6 +310,9 @@ def _infer_real_frequencies(*, n: int, d: float, dtype: DType) -> Aval:  # noqa:
 @register_op("fft.rfftfreq", infer=_infer_real_frequencies)
 def _rfftfreq(out: Elements, *, n: int, d: float, dtype: DType) -> None:  # noqa: ARG001 - that of `out`
     np.copyto(out, np.fft.rfftfreq(n, d), casting="same_kind")
+
+
+no_gradient("fft.rfftfreq")
 
 
 def fftfreq(

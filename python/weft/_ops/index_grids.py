@@ -16,6 +16,7 @@ from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._engine.default import get_engine
 from weft._ops.spacing import arange
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index, as_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -183,6 +184,9 @@ def _infer_unravel(x: Aval, **_: object) -> Aval:
 @register_op("unravel_index", infer=_infer_unravel)
 def _unravel(out: Elements, x: Elements, *, shape: Shape, axis: int) -> None:
     np.copyto(out, np.unravel_index(x, shape)[axis])
+
+
+no_gradient("unravel_index")
 
 
 def _unravelled(x: Elements, *, shape: Shape, axis: int) -> Elements:

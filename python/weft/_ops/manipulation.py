@@ -102,6 +102,18 @@ def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Layout:
     return Layout(shape, broadcast_strides(old, strides, shape))
 
 
+def _copy_matrices(x: Elements) -> Elements:
+    return np.swapaxes(x, -1, -2)
+
+
+@register_view("matrix_transpose", _copy_matrices)
+def _matrix_transposed(shape: Shape, strides: Shape) -> Layout:
+    if len(shape) < 2:  # a matrix has two axes
+        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
+    swap = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
+
+
 @register_view("select", _copy_selected)
 def _selected(shape: Shape, strides: Shape, *, axis: int, index: int) -> Layout:
     return Layout((*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :]), index * strides[axis])

@@ -15,7 +15,7 @@ from weft._core import NDArray, tape_hear_view
 from weft._cuda.launch import PARTS, Launch
 from weft._ops.creation import zeros_like
 from weft._ops.elementwise import floor_divide, ldexp
-from weft._ops.unbroadcast import cast_like, conjugate, fit
+from weft._ops.unbroadcast import cast_like, conjugate, fit, is_known
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
@@ -113,6 +113,19 @@ def _real(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
 @register_op("imag", infer=_part_rule)
 def _imag(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     np.copyto(out, x.imag)
+
+
+@gradient_of("real")
+def _of_real(node: Any, grads: Any) -> Any:
+    return (cast_like(grads[0], node.inputs[0]),)
+
+
+@gradient_of("imag")
+def _of_imag(node: Any, grads: Any) -> Any:
+    x = node.inputs[0]
+    if is_known(x) and x.dtype.kind != "c":
+        return (None,)
+    return (cast_like(grads[0] * 1j, x),)
 
 
 def real(x: ArrayLike, /) -> NDArray:

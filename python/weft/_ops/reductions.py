@@ -18,6 +18,7 @@ from weft._call.views import view
 from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
 from weft._registry.avals import Aval, as_dtype, broadcast_shapes
 from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -202,6 +203,7 @@ _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
 state(_PTP, infer_shape="reduce", attribute_names=REDUCING)
+no_gradient("all", "any")
 
 
 @cache

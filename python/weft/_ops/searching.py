@@ -21,6 +21,7 @@ from weft._ops.manipulation import ravel
 from weft._ops.reductions import reduction
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
 from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -147,6 +148,7 @@ def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
 
 state(_count_nonzero, infer_shape="reduce")
 state(_where, infer_shape="broadcast", elementwise=True)
+no_gradient("argmax", "argmin", "nanargmax", "nanargmin", "count_nonzero")
 
 
 @register_op("searchsorted", infer=_infer_searchsorted)
@@ -154,6 +156,9 @@ def _searchsorted(
     out: Elements, x1: Elements, x2: Elements, *sorters: Elements, side: Literal["left", "right"]
 ) -> None:
     np.copyto(out, np.searchsorted(x1, x2, side, sorters[0] if sorters else None))
+
+
+no_gradient("searchsorted")
 
 
 def _answer_count(x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> Any:

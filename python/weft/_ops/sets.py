@@ -15,6 +15,7 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
 from weft._registry.avals import Aval
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ def _infer_isin(x: Aval, _values: Aval, *, invert: bool = False) -> Aval:  # noq
 @register_op("isin", infer=_infer_isin)
 def _isin(out: Elements, x: Elements, values: Elements, *, invert: bool = False) -> None:
     np.copyto(out, np.isin(x, values, invert=invert))
+
+
+no_gradient("isin")
 
 
 answers(_isin, np.isin)

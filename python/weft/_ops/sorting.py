@@ -14,6 +14,7 @@ from weft._core import Kernel, NDArray, kernel_sort
 from weft._ops.manipulation import ravel
 from weft._registry.avals import Aval
 from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
@@ -214,6 +215,9 @@ def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
 @register_op("lexsort", infer=_infer_lexsort)
 def _lexsort(out: Elements, *keys: Elements, axis: int) -> None:
     np.copyto(out, np.lexsort(keys, axis))
+
+
+no_gradient("argsort", "argpartition", "lexsort")
 
 
 def _answer_lexsort(*keys: Elements, axis: int) -> Elements:

@@ -16,6 +16,7 @@ from weft._core import fresh_range, fresh_spaced, wrap
 from weft._cuda.launch import Launch
 from weft._engine.default import get_engine
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -41,6 +42,9 @@ def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval
 @register_op("arange", infer=_range_rule)
 def _arange(out: np.ndarray[Any, Any], *, start: float, stop: float, step: float, dtype: DType) -> None:
     out[...] = np.arange(start, stop, step, dtype=dtype)
+
+
+no_gradient("arange")
 
 
 def arange(
@@ -124,6 +128,9 @@ def _linspace(
     out: np.ndarray[Any, Any], *, start: complex, stop: complex, num: int, dtype: DType, endpoint: bool
 ) -> None:
     out[...] = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+no_gradient("linspace")
 
 
 def _linspace_on_cuda(

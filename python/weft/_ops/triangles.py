@@ -16,7 +16,9 @@ from weft._call.views import view
 from weft._core import fresh_diagonal
 from weft._cuda.launch import Launch
 from weft._ops.creation import ones
+from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval, as_dtype, like_first
+from weft._registry.gradients import gradient_of, no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index
 from weft.errors import ArgumentValueError
@@ -44,6 +46,9 @@ def _eye(out: np.ndarray[Any, Any], *, n_rows: int, n_cols: int, k: int, dtype: 
     if -n_rows < k < n_cols:
         rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
         out[rows, rows + k] = 1
+
+
+no_gradient("eye")
 
 
 def eye(
@@ -230,3 +235,13 @@ def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
              [0., 1.]])
     """
     return one(_triu, as_array(x), k=as_index(k, "k"))
+
+
+@gradient_of("tril")
+def _of_tril(node: Any, grads: Any) -> Any:
+    return (apply("tril", grads[0], k=node.attributes["k"]),)
+
+
+@gradient_of("triu")
+def _of_triu(node: Any, grads: Any) -> Any:
+    return (apply("triu", grads[0], k=node.attributes["k"]),)

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft._call.devices import device_of
 from weft._core import NDArray, Outline, tape_alike
-from weft._ops.creation import full
+from weft._ops.creation import empty, full
 from weft._ops.dtypes import astype
 from weft._ops.manipulation import broadcast_to, reshape
 from weft._ops.reductions import sum as total
@@ -172,6 +172,13 @@ def reshape_like(g: Any, like: Any) -> Any:
     if not is_known(like):
         return _like["reshape_like"](g, like)
     return g if g.shape == like.shape else reshape(g, like.shape)
+
+
+def stand_in(like: Any) -> Any:
+    """Return an array of the shape of an outline, whose elements are never there."""
+    if isinstance(like, NDArray) or not hasattr(like, "_device"):
+        return like
+    return broadcast_to(empty((), like.dtype, device=device_of(like), engine=like.engine), like.shape)
 
 
 def zeros_of(like: Any) -> Any:

@@ -16,9 +16,10 @@ from weft._ops.elementwise import not_equal
 from weft._ops.searching import where
 from weft._program import record
 from weft._program.subrecordings import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
-from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
+from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
+from weft._tape.pytree import unflattened
 from weft.errors import ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:

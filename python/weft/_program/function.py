@@ -21,9 +21,10 @@ from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import Tape, copied, engine_for, inlining, record
 from weft._program.tape_node import Taped
-from weft._program.trees import describe, leaves_of, replaced, structure_of, unflattened
+from weft._program.trees import describe, leaves_of, replaced, structure_of
 from weft._registry.avals import Aval
 from weft._registry.symbol_hook import is_symbol
+from weft._tape.pytree import unflattened
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft._core import NDArray, Signatures
-from weft._program.trees import class_of, describe
+from weft._program.trees import describe
+from weft._tape.pytree import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -25,9 +25,10 @@ from weft._program.subrecordings import (
     once,
     shown,
 )
-from weft._program.trees import arrays_of, class_of, leaves_of, replaced, unflattened
+from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
+from weft._tape.pytree import class_of, unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import numpy as np
 from weft._core import NDArray
 from weft._program.record import record
 from weft._program.switch import eager
-from weft._program.trees import class_of, leaves_of
+from weft._program.trees import leaves_of
 from weft._tape.modes import paused
+from weft._tape.pytree import class_of
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:

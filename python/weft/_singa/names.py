@@ -77,7 +77,7 @@ def nonzero(x: NDArray) -> NDArray:
     Examples
     --------
     >>> import weft
-    >>> weft.autograd.nonzero(namespace.asarray([0.0, 3.0])).tolist()
+    >>> weft.autograd.nonzero(weft.asarray([0.0, 3.0])).tolist()
     [[1]]
     """
     return namespace.stack(list(namespace.nonzero(x))).astype(np.int32)

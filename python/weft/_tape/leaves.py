@@ -10,6 +10,7 @@ import numpy as np
 from weft._call.operands import as_array
 from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
 from weft._registry.avals import like_first
+from weft._registry.gradients import no_gradient
 from weft._registry.op import get_op, register_op
 from weft._registry.symbol_hook import compose, is_symbol
 from weft._tape.modes import flag, paused
@@ -105,6 +106,9 @@ def _constant(x: Any) -> Any:
 @register_op("stop_gradient", infer=like_first, inplace=[(0, 0)])
 def _op(out: Elements, x: Elements) -> None:
     np.copyto(out, x)
+
+
+no_gradient("stop_gradient")
 
 
 _op.set_attribute("inplace_identity", [True])

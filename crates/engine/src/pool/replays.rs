@@ -5,7 +5,7 @@ use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
-use crate::quiet::{caught, message_of, quietly};
+use crate::quiet::{attempt, message_of, quietly};
 use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
 use crate::sched::Order;
 use crate::sync::Ordering;
@@ -169,7 +169,7 @@ impl Run<'_> {
                 }
                 // SAFETY: as above.
                 let run = || unsafe { plan.step(step).run(bindings, &mut context) };
-                let result = caught(run);
+                let result = attempt(run);
                 if let Some(clock) = clock {
                     clock.stop(self, plan, call, step);
                 }
@@ -233,7 +233,7 @@ impl Run<'_> {
         let mut context_of_step = StepContext::new(Some(instance.number), Some(&mut context)).failing(&fails);
         // SAFETY: as above.
         let run = || unsafe { plan.step(step).run(bindings, &mut context_of_step) };
-        let result = caught(run);
+        let result = attempt(run);
         clock.stop(self, plan, call, step);
         self.leave(before);
         // A token may deliver from here on, and the call may be gone.

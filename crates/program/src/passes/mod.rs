@@ -32,6 +32,15 @@ pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
     }
 }
 
+/// The instructions to be run by the caller.
+pub(crate) fn lower_small(recorded: &Recorded, settings: &Settings) -> Vec<Instruction> {
+    if settings.has("fuse") && !settings.sequential {
+        fuse::fuse(recorded, &recorded.instructions)
+    } else {
+        recorded.instructions.clone()
+    }
+}
+
 /// The instructions to be pushed.
 pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction> {
     let mut instructions = recorded.instructions.clone();

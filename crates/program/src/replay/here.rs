@@ -6,7 +6,8 @@ use super::check::Moved;
 use super::program::Buffers;
 use crate::ProgramError;
 use crate::memory::{Life, place};
-use crate::recorded::{Entry, Recorded, Source};
+use crate::passes;
+use crate::recorded::{Entry, Recorded, Settings, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
 use weft_array::{Access, Array, ArrayError, Block, Buffer, Step, run_idle};
@@ -39,7 +40,7 @@ pub(super) struct Here {
 
 impl Here {
     /// Of a program that is small and native throughout.
-    pub(super) fn new(recorded: &Recorded) -> Option<Self> {
+    pub(super) fn new(recorded: &Recorded, settings: &Settings) -> Option<Self> {
         let instructions = &recorded.instructions;
         let native = |instruction: &crate::Instruction| {
             let sure = instruction.step.is_native() && !matches!(instruction.step, Step::Blocked(_));
@@ -52,6 +53,7 @@ impl Here {
         if !on_host || instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > NANOSECONDS {
             return None;
         }
+        let instructions = passes::lower_small(recorded, settings);
         let (mut steps, mut operands) = (Vec::new(), Vec::new());
         let mut lives: Vec<Option<(usize, usize)>> = vec![None; recorded.entries.len()];
         for (at, instruction) in instructions.iter().enumerate() {

@@ -56,7 +56,7 @@ impl Program {
     pub fn new(mut recorded: Recorded, settings: Settings) -> Result<Self, ProgramError> {
         passes::simplify(&mut recorded, &settings);
         let signature = Signature::new(&recorded);
-        let here = Here::new(&recorded);
+        let here = Here::new(&recorded, &settings);
         let pushed = Pushed::new(&recorded, passes::lower(&recorded, &settings), &settings)?;
         let alike = |one: &Shown, other: &Shown| {
             one.entry == other.entry && one.layout == other.layout && one.dtype == other.dtype

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import weft._ops.elementwise as e
-from weft._ops.gradients.products import adjoint
+from weft._ops.manipulation_gradients import adjoint
 from weft._ops.parts import imag, real
 from weft._ops.unbroadcast import apply, cast_like, choose, conjugate, fit, shape_of
 from weft._registry.avals import Aval

@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 import weft._ops.elementwise as e
-from weft._ops.gradients.recurrence import recurrence
-from weft._ops.gradients.shapes import pad_axis
+from weft._ops.manipulation_gradients import pad_axis
+from weft._ops.recurrence import recurrence
 from weft._ops.unbroadcast import apply, broadcast_like, cast_like, choose, conjugate, is_known, zeros_of
 from weft._registry.gradients import gradient_of
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._ops.gradients.indexing import stand_in
-from weft._ops.unbroadcast import apply, cast_like
+from weft._ops.unbroadcast import apply, cast_like, stand_in
 from weft._registry.avals import Aval
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
 from weft._registry.op import get_op, register_op

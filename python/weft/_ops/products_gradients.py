@@ -8,51 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.views import Layout, register_view
 from weft._ops.manipulation import broadcast_to
+from weft._ops.manipulation_gradients import adjoint
 from weft._ops.products import _infer_matmul, _push_matmul
 from weft._ops.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs, reading
 from weft._registry.op import get_op, register_op
-from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._core import NDArray
-    from weft._registry.shapes import Shape
 
 #: Of a product each factor's gradient looks at the other factor.
 _OTHER = (reading([1]), reading([0]))
-
-
-def _copy_transposed(x: Elements) -> Elements:
-    return np.swapaxes(x, -1, -2)
-
-
-@register_view("matrix_transpose", _copy_transposed)
-def _transposed(shape: Shape, strides: Shape) -> Layout:
-    if len(shape) < 2:  # a matrix has two axes
-        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
-    swap = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
-    return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
-
-
-def transposed(x: Any) -> Any:
-    """Return a view with the last two axes swapped."""
-    return apply("matrix_transpose", x)
-
-
-def adjoint(x: Any) -> Any:
-    """Return the conjugate with the last two axes swapped."""
-    return conjugate(transposed(x))
-
-
-@gradient_of("matrix_transpose")
-def _matrix_transpose(node: Any, grads: Any) -> Any:
-    del node
-    return (transposed(grads[0]),)
 
 
 @gradient_of("matmul", each=_OTHER)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._core import NDArray
 from weft._ops.indexing import decode
-from weft._ops.unbroadcast import cast_like, fit
+from weft._ops.unbroadcast import cast_like, fit, stand_in
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
 from weft._registry.op import get_op, register_op
@@ -39,17 +38,6 @@ get_op("scatter_add").set_attribute("ignores", (1,))
 def scatter_add(g: Any, like: Any, *indices: Any, key: tuple[Any, ...]) -> Any:
     """Return zeros of the shape of `like`, to whose elements at `key` those of `g` are added."""
     return get_op("scatter_add")(g, stand_in(like), *indices, key=key)
-
-
-def stand_in(like: Any) -> Any:
-    """Return an array of the shape of an outline, whose elements are never there."""
-    if isinstance(like, NDArray) or not hasattr(like, "_device"):
-        return like
-    from weft._call.devices import device_of  # noqa: PLC0415 - as above
-    from weft._ops.creation import empty  # noqa: PLC0415 - the other way round at import
-    from weft._ops.manipulation import broadcast_to  # noqa: PLC0415 - as above
-
-    return broadcast_to(empty((), like.dtype, device=device_of(like), engine=like.engine), like.shape)
 
 
 def _getitem(node: Any, grads: Any) -> Any:

@@ -41,7 +41,7 @@ def recurrence(g: Any, x: Any, axis: int, *, reverse: bool = False) -> Any:
     Examples
     --------
     >>> import weft
-    >>> from weft._ops.gradients.recurrence import recurrence
+    >>> from weft._ops.recurrence import recurrence
     >>> recurrence(weft.asarray([1.0, 1.0, 1.0]), weft.asarray([0.0, 2.0, 3.0]), 0)
     NDArray([ 1.,  3., 10.])
     """
@@ -51,7 +51,7 @@ def recurrence(g: Any, x: Any, axis: int, *, reverse: bool = False) -> Any:
 @gradient_of("recurrence", inputs=[1], outputs=[0])
 def _recurrence_rule(node: Any, grads: Any) -> Any:
     """Gradients run the other way, by the factor of the next step."""
-    from weft._ops.gradients.shapes import pad_axis  # noqa: PLC0415 - the other way round at import
+    from weft._ops.manipulation_gradients import pad_axis  # noqa: PLC0415 - the other way round at import
 
     axis, reverse = node.attributes["axis"], node.attributes["reverse"]
     x, s = node.inputs[1], node.outputs[0]

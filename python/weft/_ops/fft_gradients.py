@@ -8,7 +8,7 @@ import numpy as np
 
 from weft._call.devices import device_of
 from weft._ops.creation import asarray
-from weft._ops.gradients.shapes import pad_axis
+from weft._ops.manipulation_gradients import pad_axis
 from weft._ops.unbroadcast import cast_like, conjugate, is_known, shape_of
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op

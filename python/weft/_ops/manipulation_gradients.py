@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray
-from weft._ops.unbroadcast import apply, cast_like, fit, is_known, reshape_like, zeros_of
+from weft._ops.unbroadcast import apply, cast_like, conjugate, fit, is_known, reshape_like, zeros_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
@@ -42,7 +42,7 @@ def pad_axis(x: Any, axis: int, before: int, after: int) -> Any:
     Examples
     --------
     >>> import weft
-    >>> from weft._ops.gradients.shapes import pad_axis
+    >>> from weft._ops.manipulation_gradients import pad_axis
     >>> pad_axis(weft.asarray([1, 2, 3]), 0, 1, -1)
     NDArray([0, 1, 2])
     """
@@ -65,6 +65,22 @@ def _permute_dims(node: Any, grads: Any) -> Any:
     count = len(axes)
     back = sorted(range(count), key=lambda at: axes[at] % count)
     return (apply("permute_dims", grads[0], axes=tuple(back)),)
+
+
+def transposed(x: Any) -> Any:
+    """Return a view with the last two axes swapped."""
+    return apply("matrix_transpose", x)
+
+
+def adjoint(x: Any) -> Any:
+    """Return the conjugate with the last two axes swapped."""
+    return conjugate(transposed(x))
+
+
+@gradient_of("matrix_transpose")
+def _matrix_transpose(node: Any, grads: Any) -> Any:
+    del node
+    return (transposed(grads[0]),)
 
 
 @gradient_of("expand_dims", "squeeze", "reshape")
@@ -97,16 +113,3 @@ def _astype(node: Any, grads: Any) -> Any:
 
         g = g.to_device(device_of(x))
     return (g,)
-
-
-@gradient_of("real")
-def _real(node: Any, grads: Any) -> Any:
-    return (cast_like(grads[0], node.inputs[0]),)
-
-
-@gradient_of("imag")
-def _imag(node: Any, grads: Any) -> Any:
-    x = node.inputs[0]
-    if is_known(x) and x.dtype.kind != "c":
-        return (None,)
-    return (cast_like(grads[0] * 1j, x),)

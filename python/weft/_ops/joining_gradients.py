@@ -9,7 +9,7 @@ import numpy as np
 
 from weft._call.devices import device_of
 from weft._ops.creation import asarray
-from weft._ops.gradients.indexing import scatter_add
+from weft._ops.indexing_gradients import scatter_add
 from weft._ops.unbroadcast import apply, cast_like, fit, is_known, shape_of, zeros_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
