@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from weft._core import POLICIES
+
 #: What each one does. docs/install.md lists the same.
 VARIABLES = {
-    "WEFT_POLICY": "policy of the default engine: work_stealing, per_device or serial",
+    "WEFT_POLICY": f"policy of the default engine: {', '.join(POLICIES)}",
     "WEFT_WORKERS": "number of workers of the default engine",
     "WEFT_STALL_AFTER": "seconds without progress after which a wait on the default engine warns, or none",
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
