@@ -48,7 +48,7 @@ pub(super) struct Compiler<'a> {
 const REGISTERS: [Place; 2] = [Place::A, Place::B];
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(lines: &'a [Line], dtype: DType, lives: &'a dyn Fn(usize) -> bool) -> Self {
+    pub(super) fn new(lines: &'a [Line], dtype: DType, is_read_after: &'a dyn Fn(usize) -> bool) -> Self {
         let item = dtype.size();
         let mut values: Vec<Value> = Vec::with_capacity(lines.len());
         let mut operands = Vec::with_capacity(lines.len());
@@ -57,16 +57,15 @@ impl<'a> Compiler<'a> {
         for (number, line) in lines.iter().enumerate() {
             let read = line.inputs.iter().map(|input| match input {
                 Input::Number(number) => Operand::Number(Splat::new(number, item)),
-                Input::At(part) => match last.get(part) {
-                    Some(value) => {
+                Input::At(part) => {
+                    if let Some(value) = last.get(part) {
                         values[*value].readers.push(number);
                         Operand::Value(*value)
-                    }
-                    None => {
+                    } else {
                         before.push(*part);
                         Operand::Before(*part)
                     }
-                },
+                }
             });
             let mut read: Vec<Operand> = read.collect();
             match line.exact.function {
@@ -84,7 +83,7 @@ impl<'a> Compiler<'a> {
         }
         let is_looked_at = |part: &Part| match part {
             Part::Array(_) => true,
-            Part::Slot(slot) => lives(*slot),
+            Part::Slot(slot) => is_read_after(*slot),
         };
         for (part, value) in &last {
             values[*value].lives = is_looked_at(part);

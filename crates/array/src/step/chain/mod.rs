@@ -92,16 +92,21 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// The program of these loops on elements of a type, for vectors that this processor has. `lives` says which slots are read after
-    /// it; slots that it reads before it writes them hold values of earlier loops.
+    /// The program of these loops on elements of a type, for vectors that this processor has. `is_read_after` says which slots are
+    /// read after it; slots that it reads before it writes them hold values of earlier loops.
     ///
     /// Nothing if no machine takes them.
-    pub(super) fn new(lines: &[Line], dtype: DType, vectors: Vectors, lives: &dyn Fn(usize) -> bool) -> Option<Self> {
+    pub(super) fn new(
+        lines: &[Line],
+        dtype: DType,
+        vectors: Vectors,
+        is_read_after: &dyn Fn(usize) -> bool,
+    ) -> Option<Self> {
         let machine = vectors.machine(dtype)?;
         if !lines.iter().all(|line| line.exact.function.op().is_for(dtype)) {
             return None;
         }
-        let compiled = Compiler::new(lines, dtype, lives).compile()?;
+        let compiled = Compiler::new(lines, dtype, is_read_after).compile()?;
         let Compiler { program, homes, splats, .. } = compiled;
         if homes.is_empty() {
             return None; // nothing is written
@@ -185,13 +190,18 @@ impl Chain {
 
     /// # Safety
     ///
-    /// There are so many elements of the chain's type, aligned.
+    /// There are so many elements of the chain's type.
     unsafe fn are_numbers(&self, start: *const u8, count: usize) -> bool {
+        let mut elements = 0..count;
         // SAFETY: the caller's promise.
         unsafe {
             match self.dtype {
-                DType::Float32 => !std::slice::from_raw_parts(start.cast::<f32>(), count).iter().any(|x| x.is_nan()),
-                DType::Float64 => !std::slice::from_raw_parts(start.cast::<f64>(), count).iter().any(|x| x.is_nan()),
+                DType::Float32 => {
+                    !elements.any(|at| start.cast::<[u8; 4]>().add(at).cast::<f32>().read_unaligned().is_nan())
+                }
+                DType::Float64 => {
+                    !elements.any(|at| start.cast::<[u8; 8]>().add(at).cast::<f64>().read_unaligned().is_nan())
+                }
                 _ => true,
             }
         }
