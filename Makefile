@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust lint lint-sources lint-stubs bench gpu wheel docs clean build install
+.PHONY: help demo test test-rust test-arm test-musl test-windows lint lint-sources lint-stubs bench gpu wheel docs clean build install
 
 PYTHON ?= $(shell .ci/find-python)
 VENV ?= .venv
@@ -42,12 +42,21 @@ test-rust: ## run the Rust tests and doctests
 	for example in pipeline failures; do cargo run $(LOCKED) --quiet -p weft-engine --example $$example; done
 	cargo run $(LOCKED) --quiet -p weft-graph --example symbols
 
+test-arm: $(VENV)/.stamp-build ## run a choice of the tests for 64-bit ARM Linux, by qemu (Debian's packages)
+	PYTHON=$(BIN)/python .ci/emulate arm
+
+test-musl: ## run the Rust tests for Linux with musl
+	.ci/emulate musl
+
+test-windows: ## run the Rust tests for Windows, by wine (Debian's packages)
+	.ci/emulate windows
+
 lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, shell and workflows
 
 lint-sources: $(addprefix $(VENV)/.stamp-,lint build test demo docs)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/shellcheck .ci/run .ci/retry .ci/find-python
+	$(BIN)/shellcheck .ci/run .ci/retry .ci/find-python .ci/cross .ci/emulate .ci/try-wheel
 	$(BIN)/zizmor --offline --no-progress $(WORKFLOWS) .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml

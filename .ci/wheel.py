@@ -1,7 +1,7 @@
 """Build the wheel without build paths in it, and check what was built.
 
-``wheel.py build`` leaves one wheel in ``dist``; ``wheel.py check`` audits it. The two live together because both
-must agree on what counts as a build path.
+``wheel.py build`` leaves one wheel in ``dist``; ``wheel.py check`` audits it, and ``wheel.py unwinders WHEEL`` looks at one thing
+alone, in any wheel. The first two must agree on what counts as a build path.
 """
 
 import os
@@ -70,6 +70,25 @@ def audit_platform(wheel: Path) -> list[str]:
     return [] if confirmed else [f"auditwheel does not confirm the tag {tag}"]
 
 
+def unwinders(wheel: Path) -> list[str]:
+    """Name the extension modules for glibc that bring an unwinder of their own.
+
+    Up to CPython 3.13 a thread that asks for the GIL after the interpreter's end is ended by glibc's ``pthread_exit``, which
+    unwinds its stack by ``libgcc_s``. Where a module was linked with another unwinder, as zig links LLVM's, the two meet and the
+    process crashes.
+    """
+    if "-manylinux" not in wheel.name and "-linux_" not in wheel.name:
+        return []
+    with zipfile.ZipFile(wheel) as archive:
+        modules = {name: archive.read(name) for name in archive.namelist() if name.endswith(".so")}
+    # The name of a needed library is a string of the module's dynamic section, which is never compressed.
+    return [
+        f"{name} does not need libgcc_s.so.1: link it by gcc, not by zig"
+        for name, content in modules.items()
+        if b"\0libgcc_s.so.1\0" not in content
+    ]
+
+
 def missing(wheel: Path) -> list[str]:
     """Name what every wheel has to carry and this one does not."""
     with zipfile.ZipFile(wheel) as archive:
@@ -85,7 +104,7 @@ def check() -> None:
         abi3audit = Path(sysconfig.get_path("scripts")) / "abi3audit"
         subprocess.run([abi3audit, "--strict", "--summary", str(wheel)], check=True)
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel)], check=True)
-    if problems := [*leaks(wheel), *audit_platform(wheel), *missing(wheel)]:
+    if problems := [*leaks(wheel), *audit_platform(wheel), *unwinders(wheel), *missing(wheel)]:
         sys.exit("\n".join(problems))
     print(f"{wheel.name}: {wheel.stat().st_size / 1024:.0f} KiB, no build path, audits passed")
 
@@ -96,5 +115,7 @@ if __name__ == "__main__":
             build(arguments)
         case ["check"]:
             check()
+        case ["unwinders", wheel]:
+            sys.exit("\n".join(unwinders(Path(wheel))) or 0)
         case _:
-            sys.exit("usage: wheel.py build [maturin option ...] | check")
+            sys.exit("usage: wheel.py build [maturin option ...] | check | unwinders WHEEL")

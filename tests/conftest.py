@@ -45,19 +45,37 @@ SERIAL = ("serial", 1)
 PARALLEL = [(policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 8)]
 
 NATIVE_SOURCE = r"""
-#include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
-int32_t succeed(void *data) { (void)data; return 0; }
-int32_t add_one(void *data) { ++*(int64_t *)data; return 0; }
-int32_t fail_with(void *data) { return *(int32_t *)data; }
-int32_t fail_with_seven(void *data) { (void)data; return 7; }
-int32_t raise_flag(void *data) { __atomic_store_n((int32_t *)data, 1, __ATOMIC_RELEASE); return 0; }
+/* What a thread leaves to be called when it ends, and how it lets others run. */
+#ifdef _WIN32
+#include <windows.h>
+#define API __declspec(dllexport)
+#define AT_END(name) static void NTAPI name(void *nothing)
+static void at_end(void (NTAPI *called)(void *), void *with) { FlsSetValue(FlsAlloc(called), with); }
+static void let_others_run(void) { SwitchToThread(); }
+#else
+#include <pthread.h>
+#include <sched.h>
+#define API
+#define AT_END(name) static void name(void *nothing)
+static void at_end(void (*called)(void *), void *with) {
+    pthread_key_t key;
+    pthread_key_create(&key, called);
+    pthread_setspecific(key, with);
+}
+static void let_others_run(void) { sched_yield(); }
+#endif
+
+API int32_t succeed(void *data) { (void)data; return 0; }
+API int32_t add_one(void *data) { ++*(int64_t *)data; return 0; }
+API int32_t fail_with(void *data) { return *(int32_t *)data; }
+API int32_t fail_with_seven(void *data) { (void)data; return 7; }
+API int32_t raise_flag(void *data) { __atomic_store_n((int32_t *)data, 1, __ATOMIC_RELEASE); return 0; }
 
 /* Called through PyDLL, so with the GIL held: answers whether the flag was raised meanwhile. */
-int32_t spin_until(int32_t *flag, int32_t seconds) {
+API int32_t spin_until(int32_t *flag, int32_t seconds) {
     time_t const end = time(0) + seconds;
     while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) {
         if (time(0) > end) return 0;
@@ -66,19 +84,17 @@ int32_t spin_until(int32_t *flag, int32_t seconds) {
 }
 
 /* An op that ends when the interpreter is gone, and what Py_AtExit calls then: it waits for the thread of the op to end. */
-static pthread_key_t thread_of_op;
 static int32_t gone, ended;
-static void thread_ends(void *nothing) { (void)nothing; raise_flag(&ended); }
-int32_t outlast(void *data) {
-    pthread_key_create(&thread_of_op, thread_ends);
-    pthread_setspecific(thread_of_op, &gone);
+AT_END(thread_ends) { (void)nothing; raise_flag(&ended); }
+API int32_t outlast(void *data) {
+    at_end(thread_ends, &gone);
     raise_flag(data);
-    while (!__atomic_load_n(&gone, __ATOMIC_ACQUIRE)) sched_yield();
+    while (!__atomic_load_n(&gone, __ATOMIC_ACQUIRE)) let_others_run();
     return 0;
 }
-void interpreter_is_gone(void) {
+API void interpreter_is_gone(void) {
     raise_flag(&gone);
-    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) sched_yield();
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) let_others_run();
 }
 """
 
@@ -391,7 +407,10 @@ def script(tmp_path: Path) -> RunScript:
         try:
             output, errors = process.communicate(timeout=timeout)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)  # its forked children with it: they may hang too
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)  # its forked children with it: they may hang too
             process.communicate()
             raise
         return subprocess.CompletedProcess(command, process.returncode, output, errors)
@@ -419,7 +438,9 @@ def native_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source.write_text(NATIVE_SOURCE, encoding="utf-8")
     library = folder / f"native{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
     compiler = os.environ.get("CC", "cc").split()
-    subprocess.run([*compiler, "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    # Position-independent everywhere but on Windows, where MinGW's own libraries, which nobody looks for, come along.
+    shared = ["-shared", "-static"] if sys.platform == "win32" else ["-shared", "-fPIC"]
+    subprocess.run([*compiler, "-O2", *shared, "-o", library, source], check=True)
     return library
 
 

@@ -147,14 +147,14 @@ def test_pools_know_no_variables() -> None:
 
 
 def listed_rooms() -> dict[str, list[str]]:
-    """The rooms of each crate in the order of its table in ARCHITECTURE.md: each knows those before it alone."""
+    """The rooms of each crate, and of the Python package, in the order of its table in ARCHITECTURE.md: each knows those before it alone."""
     rooms: dict[str, list[str]] = {}
     crate, rows = "", 0
     for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("|"):
             if crate and (rows := rows + 1) > 2:  # behind the head and the rule below it
                 rooms.setdefault(crate, []).extend(re.findall(r"`(\w+)`", line.split("|")[1]))
-        elif headed := re.search(r"\bof `crates/(\w+)`", line):
+        elif headed := re.search(r"\bof `(?:crates|python)/(\w+)`", line):
             crate, rows = headed[1], 0
         elif line:
             crate = ""
@@ -271,18 +271,140 @@ def test_python_starts_no_thread_of_its_own() -> None:
         )
 
 
+PACKAGE = ROOT / "python" / "weft"
+#: These know every room.
+ENTRIES = {"weft", "weft.__main__"}
+#: Files of one room that may import each other: a pair, or three, that share one subject.
+LARGEST_CIRCLE = 3
+
+
+def modules() -> dict[str, Path]:
+    """The modules of the Python package, by name."""
+    files = {path: path.relative_to(PACKAGE.parent).with_suffix("") for path in PACKAGE.rglob("*.py")}
+    return {".".join(name.parts).removesuffix(".__init__"): path for path, name in files.items()}
+
+
+MODULES = modules()
+
+
+def imported(module: str) -> set[str]:
+    """The modules of the package that one of them imports, at its top or in a function; the package itself by ``import weft``."""
+    found: set[str] = set()
+    for node in ast.walk(AtRunTime().visit(ast.parse(MODULES[module].read_text(encoding="utf-8")))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.partition(".")[0] == "weft"}
+        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "weft":
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES or name == "weft._core" else str(node.module) for name in names}
+    return found - {module, "weft._core"}
+
+
+IMPORTED = {module: imported(module) for module in MODULES}
+
+
+def room_of(module: str) -> str:
+    """The room of a module."""
+    return module.split(".")[1]
+
+
+def test_the_table_lists_the_rooms_of_the_package() -> None:
+    assert sorted(LISTED["weft"]) == sorted({room_of(name) for name in MODULES if name not in ENTRIES})
+
+
+@pytest.mark.parametrize("room", LISTED["weft"])
+def test_rooms_of_the_package_import_one_way(room: str) -> None:
+    later = set(LISTED["weft"][LISTED["weft"].index(room) + 1 :])
+    against = [
+        f"{module} imports {name}"
+        for module in MODULES
+        if module not in ENTRIES and room_of(module) == room
+        for name in IMPORTED[module]
+        if name not in ENTRIES and room_of(name) in later
+    ]
+    assert not against
+
+
+def test_private_rooms_do_not_import_the_whole_package() -> None:
+    ends = {"_command", "bench"}
+    for module in MODULES:
+        if module not in ENTRIES and room_of(module).startswith("_") and room_of(module) not in ends:
+            assert "weft" not in IMPORTED[module], module
+
+
+def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that reach each other, of two and more."""
+
+    def reached(start: str, ways: dict[str, set[str]]) -> set[str]:
+        seen, ahead = {start}, [start]
+        while ahead:
+            new = ways[ahead.pop()] - seen
+            seen |= new
+            ahead += new
+        return seen
+
+    back: dict[str, set[str]] = {module: set() for module in arrows}
+    for module, names in arrows.items():
+        for name in names:
+            back[name].add(module)
+    found = {frozenset(reached(module, arrows) & reached(module, back)) for module in arrows}
+    return [set(circle) for circle in found if len(circle) > 1]
+
+
+def test_modules_make_no_large_circle() -> None:
+    arrows = {module: names & set(MODULES) - ENTRIES for module, names in IMPORTED.items() if module not in ENTRIES}
+    assert [sorted(circle) for circle in circles(arrows) if len(circle) > LARGEST_CIRCLE] == []
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+
+
+#: Files beside CUDA's own rooms whose code names CUDA: the package's face, the label `gpu`, reports on the machine, SINGA's
+#: names, NCCL, errors. In `_ops` an op's CUDA C++ stands beside its other bodies.
+NAMES_CUDA = {
+    "__init__.py",
+    "_command/environment.py",
+    "_command/environment_report.py",
+    "_engine/labels.py",
+    "_machine/gpus.py",
+    "_singa/device.py",
+    "distributed/_nccl.py",
+    "errors.py",
+}
+
+
+def names_cuda(path: Path) -> bool:
+    """Whether a file's code names CUDA: what it defines, uses or writes into texts, but for docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        texts = [getattr(node, field, None) for field in ("id", "attr", "name", "module", "arg")]
+        if isinstance(node, ast.Constant) and node not in docstrings:
+            texts.append(node.value)
+        if any(isinstance(text, str) and "cuda" in text.lower() for text in texts):
+            return True
+    return False
+
+
+def test_few_files_know_a_kind_of_device() -> None:
+    own = {"_cuda", "_ops", "bench", "cuda.py", "device.py"}  # the last lists SINGA's names
+    files = {path.relative_to(PACKAGE): path for path in PACKAGE.rglob("*.py")}
+    found = {name.as_posix() for name, path in files.items() if name.parts[0] not in own and names_cuda(path)}
+    assert found == NAMES_CUDA
+
+
 #: How a call of an array function walks: each stage knows those before it, and none after.
-STAGES = ("scalars", "operands", "plans", "outputs", "callables", "copies", "door", "dispatch")
+STAGES = ("scalars", "operands", "plans", "outputs", "callables", "backends", "copies", "door", "dispatch")
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_call_walks_one_way(stage: str) -> None:
     later = set(STAGES[STAGES.index(stage) + 1 :])
-    path = ROOT / "python" / "weft" / "_call" / f"{stage}.py"
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "weft._ops":
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft._call."):
-            names.add((node.module or "").rpartition(".")[2])
+    names = {name.rpartition(".")[2] for name in IMPORTED[f"weft._call.{stage}"] if name.startswith("weft._call.")}
     assert not names & later

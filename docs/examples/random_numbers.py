@@ -42,7 +42,7 @@ def hits_in_numpy(points: int) -> list[int]:
 
 def hits_in_weft(points: int) -> list[int]:
     """Return the counts by weft, on the default engine."""
-    return [int(n) for n in hits(weft, weft.random.default_rng(SEED), points)]
+    return [int(n) for n in hits(weft, weft.random.Generator(SEED), points)]
 
 
 def main() -> None:

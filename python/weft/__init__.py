@@ -76,6 +76,7 @@ from weft._core import (
     memory_stats as memory_stats,
     memory_trim as memory_trim,
 )
+from weft._cuda.backend import attach as _attach_cuda
 from weft._engine.access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._engine.array_waits import wait_all as wait_all
 from weft._engine.default import get_engine as get_engine, set_engine as set_engine
@@ -83,22 +84,24 @@ from weft._engine.executor import Executor as Executor
 from weft._engine.exit import install as _install
 from weft._engine.labels import Device as Device, cpu as cpu, gpu as gpu
 from weft._engine.notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
-from weft._engine.task import TaskHandle as TaskHandle, task as task
+from weft._engine.progress import progress as progress
+from weft._engine.recorder import Trace as Trace
+from weft._engine.task import task as task
+from weft._engine.task_handle import TaskHandle as TaskHandle
 from weft._engine.wait import wait as wait, wait_async as wait_async
 from weft._handle.methods import attach as _attach_methods
 from weft._numpy.interop import attach as _attach_interop
+from weft._numpy.namespace import *  # noqa: F403 - module by module
 from weft._numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
-from weft._ops.gradients import attach as _attach_rules
-from weft._ops.namespace import *  # noqa: F403 - module by module
+from weft._ops import attach as _attach_rules
 from weft._ops.trace import trace as trace
 from weft._program.capture import capture as capture
 from weft._program.control import cond as cond, scan as scan
 from weft._program.decorator import program as program
 from weft._program.program import Program as Program
 from weft._program.switch import eager as eager
-from weft._registry.op import Aval as Aval, register_op as register_op
-from weft._trace.progress import progress as progress
-from weft._trace.recorder import Trace as Trace
+from weft._registry.avals import Aval as Aval
+from weft._registry.op import register_op as register_op
 from weft.autograd import (
     checkpoint as checkpoint,
     grad as grad,
@@ -146,6 +149,7 @@ if _debug_build:
     )
 
 _install()
+_attach_cuda()
 _attach_methods()
 _attach_interop()
 _attach_rules()

@@ -21,244 +21,135 @@ training : bool
 NDArray([1.182, 1.105])
 """
 
-from __future__ import annotations
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 
-import sys
-from importlib import import_module
-from types import ModuleType
-
-from weft._singa import operator_table as _table
+from weft._numpy import namespace as _weft
+from weft._numpy.namespace import (
+    acos as acos,
+    acosh as acosh,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atanh as atanh,
+    ceil as ceil,
+    cos as cos,
+    cosh as cosh,
+    floor as floor,
+    log as log,
+    negative as negative,
+    reciprocal as reciprocal,
+    sin as sin,
+    sinh as sinh,
+    sqrt as sqrt,
+    tan as tan,
+    tanh as tanh,
+)
+from weft._singa import elementwise as _elementwise, shaping as _shaping
 from weft._singa.elementwise import (  # noqa: F401 - names of SINGA's that begin with an underscore
-    cast,
-    clip,
-    elu,
-    hardsigmoid,
-    identity,
-    leakyrelu,
+    cast as cast,
+    clip as clip,
+    elu as elu,
+    hardsigmoid as hardsigmoid,
+    identity as identity,
+    leakyrelu as leakyrelu,
     logical_and as _and,  # pyright: ignore[reportUnusedImport] # SINGA's name
     logical_not as _not,  # pyright: ignore[reportUnusedImport] # SINGA's name
     logical_or as _or,  # pyright: ignore[reportUnusedImport] # SINGA's name
     logical_xor as _xor,  # pyright: ignore[reportUnusedImport] # SINGA's name
-    max_of as max,
-    mean_of as mean,
-    min_of as min,
-    prelu,
-    relu,
-    round_up as round,
-    selu,
-    sigmoid,
-    softplus,
-    softsign,
-    sum_of as sum,
-    where,
+    prelu as prelu,
+    relu as relu,
+    selu as selu,
+    sigmoid as sigmoid,
+    softplus as softplus,
+    softsign as softsign,
+    where as where,
 )
 from weft._singa.error_function import (
-    erf,
+    erf as erf,
 )
 from weft._singa.losses import (
-    binary_cross_entropy,
-    cross_entropy,
-    mse_loss,
-    ranking_loss,
-    softmax_cross_entropy,
+    binary_cross_entropy as binary_cross_entropy,
+    cross_entropy as cross_entropy,
+    mse_loss as mse_loss,
+    ranking_loss as ranking_loss,
+    softmax_cross_entropy as softmax_cross_entropy,
+)
+from weft._singa.names import (
+    abs as abs,
+    add as add,
+    add_all as add_all,
+    div as div,
+    equal as equal,
+    exp as exp,
+    greater as greater,
+    less as less,
+    matmul as matmul,
+    mul as mul,
+    nonzero as nonzero,
+    pow as pow,
+    sign as sign,
+    sub as sub,
 )
 from weft._singa.networks import (
-    BatchNormHandle,
-    ConvHandle,
-    PoolingHandle,
-    batchnorm_2d,
-    conv2d,
-    dropout,
-    embedding,
-    pooling_2d,
-)
-from weft._singa.operator_names import (
-    abs_ as abs,
-    acos,
-    acosh,
-    add,
-    add_all,
-    asin,
-    asinh,
-    atan,
-    atanh,
-    ceil,
-    cos,
-    cosh,
-    div,
-    equal,
-    exp,
-    floor,
-    greater,
-    less,
-    log,
-    matmul,
-    mul,
-    negative,
-    nonzero,
-    pow_ as pow,
-    reciprocal,
-    rounde,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    sub,
-    tan,
-    tanh,
+    BatchNormHandle as BatchNormHandle,
+    ConvHandle as ConvHandle,
+    PoolingHandle as PoolingHandle,
+    batchnorm_2d as batchnorm_2d,
+    conv2d as conv2d,
+    dropout as dropout,
+    embedding as embedding,
+    pooling_2d as pooling_2d,
 )
 from weft._singa.operator_table import *  # noqa: F403 - SINGA's classes: the one list is there
 from weft._singa.products import (
-    add_bias,
-    cossim,
-    gemm,
+    add_bias as add_bias,
+    cossim as cossim,
+    gemm as gemm,
 )
 from weft._singa.shaping import (
-    cat,
-    constant_of_shape,
-    depth_to_space,
-    expand,
-    flatten,
-    gather,
-    globalaveragepool,
-    onehot,
-    pad,
-    reduce_mean,
-    reduce_sum,
-    reshape,
-    scatter_elements,
-    shape_of as shape,
-    slice_of as slice,
-    space_to_depth,
-    split,
-    squeeze,
-    tile,
-    transpose,
-    unsqueeze,
-    upsample,
+    cat as cat,
+    constant_of_shape as constant_of_shape,
+    depth_to_space as depth_to_space,
+    expand as expand,
+    flatten as flatten,
+    gather as gather,
+    globalaveragepool as globalaveragepool,
+    onehot as onehot,
+    pad as pad,
+    reduce_mean as reduce_mean,
+    reduce_sum as reduce_sum,
+    reshape as reshape,
+    scatter_elements as scatter_elements,
+    space_to_depth as space_to_depth,
+    split as split,
+    squeeze as squeeze,
+    tile as tile,
+    transpose as transpose,
+    unsqueeze as unsqueeze,
+    upsample as upsample,
 )
 from weft._singa.softmaxes import (
-    softmax,
+    softmax as softmax,
 )
 from weft._tape import modes
-from weft._tape.api import Gradients, backward, gradients
-from weft._tape.checkpoints import checkpoint
-from weft._tape.leaves import stop_gradient
-from weft._tape.modes import no_grad
-from weft._tape.transforms import grad, jvp, value_and_grad, vjp
-from weft._tape.user_operators import Operator
-
-__all__ = [
-    "BatchNormHandle",
-    "ConvHandle",
-    "Gradients",
-    "Operation",
-    "Operator",
-    "PoolingHandle",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "add_all",
-    "add_bias",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "backward",
-    "batchnorm_2d",
-    "binary_cross_entropy",
-    "cast",
-    "cat",
-    "ceil",
-    "checkpoint",
-    "clip",
-    "constant_of_shape",
-    "conv2d",
-    "cos",
-    "cosh",
-    "cossim",
-    "cross_entropy",
-    "depth_to_space",
-    "div",
-    "dropout",
-    "elu",
-    "embedding",
-    "equal",
-    "erf",
-    "exp",
-    "expand",
-    "flatten",
-    "floor",
-    "gather",
-    "gemm",
-    "globalaveragepool",
-    "grad",
-    "gradients",
-    "greater",
-    "hardsigmoid",
-    "identity",
-    "jvp",
-    "leakyrelu",
-    "less",
-    "log",
-    "matmul",
-    "max",
-    "mean",
-    "min",
-    "mse_loss",
-    "mul",
-    "negative",
-    "no_grad",
-    "nonzero",
-    "onehot",
-    "pad",
-    "pooling_2d",
-    "pow",
-    "prelu",
-    "ranking_loss",
-    "reciprocal",
-    "reduce_mean",
-    "reduce_sum",
-    "relu",
-    "reshape",
-    "round",
-    "rounde",
-    "scatter_elements",
-    "selu",
-    "shape",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "slice",
-    "softmax",
-    "softmax_cross_entropy",
-    "softplus",
-    "softsign",
-    "space_to_depth",
-    "split",
-    "sqrt",
-    "squeeze",
-    "stop_gradient",
-    "sub",
-    "sum",
-    "tan",
-    "tanh",
-    "tile",
-    "training",
-    "transpose",
-    "unsqueeze",
-    "upsample",
-    "value_and_grad",
-    "vjp",
-    "where",
-]
-__all__ += _table.__all__
+from weft._tape.api import Gradients as Gradients, backward as backward, gradients as gradients
+from weft._tape.checkpoints import checkpoint as checkpoint
+from weft._tape.leaves import stop_gradient as stop_gradient
+from weft._tape.modes import no_grad as no_grad
+from weft._tape.transforms import grad as grad, jvp as jvp, value_and_grad as value_and_grad, vjp as vjp
+from weft._tape.user_operators import Operator as Operator
 
 training: bool
+max, mean, min, sum = _elementwise.max_of, _elementwise.mean_of, _elementwise.min_of, _elementwise.sum_of
+round, rounde = _elementwise.round_up, _weft.round
+shape, slice = _shaping.shape_of, _shaping.slice_of
 #: SINGA's name of `Operator`.
 Operation = Operator
+
+# Type checkers go by the imports above; this is for `from weft.autograd import *` and `help`.
+globals()["__all__"] = sorted({"training", *(name for name in globals() if name[0] != "_")} - {"modes"})
 
 
 #: Layers that SINGA's `autograd` names, too.
@@ -281,11 +172,11 @@ _LAYERS = {
 def __getattr__(name: str) -> object:
     """Return a layer: they are made of what is here, so that it cannot import them first."""
     if name in _LAYERS:
-        return getattr(import_module("weft.layer"), name)
+        return getattr(_import_module("weft.layer"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _Module(ModuleType):
+class _Module(_ModuleType):
     """The module, with an attribute that each task has for itself."""
 
     @property
@@ -296,8 +187,7 @@ class _Module(ModuleType):
     @training.setter
     def training(self, value: bool) -> None:
         mode = modes.flag(value, "autograd.training")
-        modes.TRAINING.set(mode)
-        modes.LISTENING.set(mode)
+        modes.train(mode=mode)
 
 
-sys.modules[__name__].__class__ = _Module
+_sys.modules[__name__].__class__ = _Module

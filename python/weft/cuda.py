@@ -32,19 +32,9 @@ if TYPE_CHECKING:
     from weft._registry.shapes import AnyShape
 
 __all__ = [
-    "Graph",
-    "MemoryStats",
-    "RawKernel",
-    "RawModule",
-    "capture",
-    "current_stream",
-    "device_count",
-    "empty_pinned",
-    "is_available",
-    "memory_stats",
-    "memory_trim",
-    "synchronize",
-]
+    "Graph", "MemoryStats", "RawKernel", "RawModule", "capture", "current_stream", "device_count", "empty_pinned",
+    "is_available", "memory_stats", "memory_trim", "synchronize",
+]  # fmt: skip
 
 
 class MemoryStats(NamedTuple):

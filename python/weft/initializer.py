@@ -21,19 +21,9 @@ from weft._singa.models.tensors import write
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 __all__ = [
-    "eye",
-    "gaussian",
-    "glorot",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "msra",
-    "orthogonal",
-    "xavier",
-]
+    "eye", "gaussian", "glorot", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "lecun_normal",
+    "lecun_uniform", "msra", "orthogonal", "xavier",
+]  # fmt: skip
 
 
 def eye(t: NDArray) -> None:
@@ -121,7 +111,7 @@ def _number(name: str, value: float) -> float:
 
 
 def _matrix(name: str, t: NDArray) -> tuple[int, int]:
-    if _array(t).ndim != 2:  # noqa: PLR2004 - rows and columns
+    if _array(t).ndim != 2:  # rows and columns
         raise ArgumentValueError(f"{name} fills matrices, and the tensor has the shape {t.shape}")
     return t.shape[0], t.shape[1]
 
@@ -129,10 +119,10 @@ def _matrix(name: str, t: NDArray) -> tuple[int, int]:
 def _fans(t: NDArray) -> tuple[float, float]:
     """Return how many inputs and outputs a weight connects: (in, out), or (out, in, kernel ...)."""
     shape = _array(t).shape
-    if len(shape) < 2:  # noqa: PLR2004 - a vector connects what it has
+    if len(shape) < 2:  # a vector connects what it has
         count = float(max(math.prod(shape), 1))
         return count, count
-    if len(shape) == 2:  # noqa: PLR2004 - as above
+    if len(shape) == 2:
         return float(max(shape[0], 1)), float(max(shape[1], 1))
     field = math.prod(shape[2:])
     return float(max(shape[1] * field, 1)), float(max(shape[0] * field, 1))

@@ -103,9 +103,9 @@ class Model(Layer):
     def compile(
         self,
         inputs: Sequence[NDArray | Sequence[NDArray]],
-        is_train: bool = True,  # noqa: FBT001, FBT002 - SINGA's
-        use_graph: bool = False,  # noqa: FBT001, FBT002 - likewise
-        sequential: bool = False,  # noqa: FBT001, FBT002 - likewise
+        is_train: bool = True,
+        use_graph: bool = False,
+        sequential: bool = False,
     ) -> None:
         """Make the parameters of all layers for inputs of these shapes, and say how calls run.
 
@@ -140,7 +140,7 @@ class Model(Layer):
         self.graph(use_graph, sequential)
         self.train(is_train)
 
-    def train(self, mode: bool = True) -> None:  # noqa: FBT001, FBT002 - SINGA's
+    def train(self, mode: bool = True) -> None:
         """Let calls of this model train, or not: `weft.autograd.training` is that while one runs, and for it alone."""
         self.training = flag(mode, "train(mode)")
 
@@ -148,7 +148,7 @@ class Model(Layer):
         """Let calls evaluate: `forward` alone, whose program is another one."""
         self.train(mode=False)
 
-    def graph(self, mode: bool = True, sequential: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
+    def graph(self, mode: bool = True, sequential: bool = False) -> None:
         """Say whether calls are programs, and whether the ops of these run one by one."""
         self.graph_mode, self.sequential = _switch(mode, "use_graph"), _switch(sequential, "sequential")
 
@@ -395,4 +395,4 @@ def _values(value: Any) -> npt.NDArray[Any]:
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:6]))
-    return f"{shown} and {len(names) - 6} more" if len(names) > 6 else shown  # noqa: PLR2004 - as many as fit a line
+    return f"{shown} and {len(names) - 6} more" if len(names) > 6 else shown  # as many as fit a line

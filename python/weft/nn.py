@@ -4,47 +4,5 @@ Each takes arrays, in programs too, and symbols; each has gradients. Operands ar
 float64. Data lie as ``(N, C, *spatial)``: a batch, its channels, and 1 to 3 spatial axes.
 """
 
-from __future__ import annotations
-
-from weft._call.symbol_hook import deferring as _deferring
-from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
-from weft._nn.convolution import conv, conv_transpose
-from weft._nn.inference import attach as _attach_rules
-from weft._nn.layers import dense, dropout, embedding, lrn
-from weft._nn.native import attach as _attach_kernels
-from weft._nn.normalization import batch_norm, batch_norm_train, layer_norm
-from weft._nn.pooling import avg_pool, max_pool
-from weft._nn.recurrent import gru_cell, lstm_cell, rnn, rnn_cell
-from weft._nn.softmax import cross_entropy, log_softmax, softmax
-
-__all__ = [
-    "avg_pool",
-    "batch_norm",
-    "batch_norm_train",
-    "conv",
-    "conv_transpose",
-    "cross_entropy",
-    "dense",
-    "dropout",
-    "elu",
-    "embedding",
-    "gelu",
-    "gru_cell",
-    "layer_norm",
-    "leaky_relu",
-    "log_softmax",
-    "lrn",
-    "lstm_cell",
-    "max_pool",
-    "relu",
-    "rnn",
-    "rnn_cell",
-    "sigmoid",
-    "softmax",
-    "softplus",
-]
-
-rnn = _deferring("nn.rnn", rnn)
-
-_attach_rules()
-_attach_kernels()
+from weft._nn.namespace import *  # noqa: F403 - a list, that stands there
+from weft._nn.namespace import __all__ as __all__

@@ -13,21 +13,23 @@ NDArray([0. , 0.5, 1. ])
 This module knows names and rules only; `weft._call` takes their calls to the engine.
 """
 
-from weft._registry.op import (
+from weft._registry.avals import (
     Aval as Aval,
-    Group as Group,
-    Op as Op,
     as_dtype as as_dtype,
-    attribute_map as attribute_map,
     broadcast_of_ufunc as broadcast_of_ufunc,
     broadcast_same_dtype as broadcast_same_dtype,
     broadcast_shapes as broadcast_shapes,
-    get_op as get_op,
-    group as group,
     like_first as like_first,
-    list_ops as list_ops,
-    register_op as register_op,
     result_dtype as result_dtype,
     scalar_dtype as scalar_dtype,
     ufunc_dtypes as ufunc_dtypes,
+)
+from weft._registry.op import (
+    Group as Group,
+    Op as Op,
+    attribute_map as attribute_map,
+    get_op as get_op,
+    group as group,
+    list_ops as list_ops,
+    register_op as register_op,
 )

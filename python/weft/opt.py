@@ -17,13 +17,5 @@ from weft._singa.optimizers.rules import SGD, AdaGrad, Adam, RMSProp
 from weft._singa.optimizers.schedules import Constant, DecayScheduler, ExponentialDecay
 
 __all__ = [
-    "SGD",
-    "AdaGrad",
-    "Adam",
-    "Constant",
-    "DecayScheduler",
-    "DistOpt",
-    "ExponentialDecay",
-    "Optimizer",
-    "RMSProp",
-]
+    "SGD", "AdaGrad", "Adam", "Constant", "DecayScheduler", "DistOpt", "ExponentialDecay", "Optimizer", "RMSProp",
+]  # fmt: skip

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft._ops import elementwise
+from weft._ops import elementwise, parts, rounding
+from weft._ops.ufuncs import MADE
 from weft.ops import get_op
 
 A = weft.asarray
@@ -87,7 +88,7 @@ STANDARD = [
 
 def ufuncs(nin: int) -> list[str]:
     names = []
-    for name in elementwise.__all__:
+    for name in MADE:
         try:
             op = get_op(name)
         except KeyError:
@@ -132,9 +133,9 @@ def test_the_standards_functions_are_there_with_its_signatures(name: str) -> Non
         assert [parameter.name for parameter in parameters[1:3]] == ["min", "max"]
 
 
-@pytest.mark.parametrize("name", elementwise.__all__)
+@pytest.mark.parametrize("name", [*MADE, *parts.__all__, *rounding.__all__])
 def test_functions_are_exported_and_documented(name: str) -> None:
-    function = getattr(elementwise, name)
+    function = next(getattr(module, name) for module in (elementwise, parts, rounding) if hasattr(module, name))
     assert inspect.unwrap(getattr(weft, name)) is function  # which takes its arguments as NumPy's does, too
     assert ">>> weft." in function.__doc__
     assert function.__doc__.index("Parameters") < function.__doc__.index("Returns")

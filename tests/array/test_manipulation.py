@@ -273,3 +273,20 @@ def test_axes_out_of_bounds() -> None:
     ):
         with pytest.raises(ValueError):
             call()
+
+
+@pytest.mark.parametrize("shape", [(2**32, 2**32), (2**62, 4), (2**61,), (0, 2**62, 4), (2**31, 1, 2**31)])
+def test_views_of_more_elements_than_can_be_counted(shape: tuple[int, ...]) -> None:
+    x = weft.arange(10.0)[5:6]
+    with pytest.raises(ValueError, match="too"):
+        np.broadcast_to(np.ones(1), shape)
+    with pytest.raises(ValueError, match="too large"):
+        weft.broadcast_to(x, shape)
+    with pytest.raises(ValueError, match="too large"):
+        weft.program(lambda x: weft.broadcast_to(x, shape)[..., :1])(x)
+
+
+def test_views_of_many_elements_are_views() -> None:
+    x = weft.broadcast_to(weft.arange(10.0)[5:6], (2**30, 2**29))
+    assert x.size == 2**59
+    assert x[2**30 - 1, 7].item() == 5.0

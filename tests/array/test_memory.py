@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -238,18 +239,28 @@ def test_a_loop_of_temporaries_stays_within_its_bytes(script: RunScript, policy:
 
 
 MILLION = """
-    import gc, os
+    import gc, psutil, threading
     import weft
-    from weft._core import push_compute
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     weft.set_engine(weft.Engine({workers}, {policy!r}, max_pending_ops=4096))
     a, x = weft.ones(16, dtype=weft.float32), weft.zeros(16, dtype=weft.float32)
     view = x[3:9]
+    # So many ops as may wait at most do so once, before anything is measured.
+    entered, opened = threading.Event(), threading.Event()
+    def gate(view):
+        entered.set()
+        opened.wait()
+    full = weft.zeros(16)
+    push_compute(gate, (full,), ())
+    entered.wait()
+    while weft.get_engine().pending < 4096:
+        full += 1.0
+    opened.set()
+    weft.wait_all(timeout=60)
     sizes, blocks = [], []
     for _ in range(5):
         for i in range({rounds}):
@@ -282,15 +293,26 @@ def test_memory_stays_flat_over_a_million_ops(script: RunScript, policy: str, wo
 def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
     """A buffer that is split into ever other ranges forgets the old ones."""
     source = """
-    import gc, os
+    import gc, psutil, threading
     import weft
+    from weft._core import push_compute
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     weft.set_engine(weft.Engine(2, max_pending_ops=4096))
+    entered, opened = threading.Event(), threading.Event()
+    def gate(view):
+        entered.set()
+        opened.wait()
+    full = weft.zeros(16)
+    push_compute(gate, (full,), ())
+    entered.wait()
+    while weft.get_engine().pending < 4096:
+        full += 1.0
+    opened.set()
+    weft.wait_all(timeout=60)
     x, sizes = weft.zeros(4096), []
     for _ in range(5):
         for i in range(10_000):
@@ -311,11 +333,16 @@ def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
 def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
     """Temporaries of 4 MB in a loop that waits for nothing: the limit that an engine has by itself bounds them."""
     source = """
-    import resource, time
+    import sys, time
+    import psutil
     import weft
 
     def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        if sys.platform == "win32":
+            return psutil.Process().memory_info().peak_wset
+        import resource
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     x = weft.random.default_rng(1).standard_normal(1 << 19)
     weft.wait_all(timeout=60)
@@ -333,3 +360,64 @@ def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
     most, kept = map(int, done.stdout.split())
     assert most < 1000 * MB
     assert kept == 0, "what nobody uses is given back"
+
+
+def test_failures_that_were_reported_go_with_their_arrays() -> None:
+    """A traceback leads to the frames of the wait, and these to the array whose failure it is: a circle through the core."""
+    engine = weft.Engine(2)
+    x = weft.zeros((2, 2), engine=engine) - 1.0
+
+    def alive() -> int:
+        gc.collect()
+        return sum(type(each) is np.linalg.LinAlgError for each in gc.get_objects())
+
+    def fail() -> None:
+        with pytest.raises(np.linalg.LinAlgError):
+            weft.linalg.cholesky(x).numpy()
+
+    before, counts = alive(), []
+    for _ in range(4):
+        for _ in range(250):
+            fail()
+        counts.append(alive() - before)
+    assert max(counts) <= 32, counts
+    # What somebody handles is whole, and so is what is raised again.
+    y = weft.linalg.cholesky(x)
+    with pytest.raises(np.linalg.LinAlgError) as first:
+        y.numpy()
+    for _ in range(50):
+        fail()
+    assert "test_failures_that_were_reported" in "".join(map(str, traceback.extract_tb(first.value.__traceback__)))
+    with pytest.raises(np.linalg.LinAlgError) as again:
+        y.wait_to_read()
+    assert again.value is first.value
+    engine.close(cancel=True)
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_failures(script: RunScript) -> None:
+    done = script(
+        """
+        import gc, os
+        import numpy as np
+        import weft
+
+        def resident():
+            gc.collect()
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        x, sizes = weft.zeros((2, 2)) - 1.0, []
+        for _ in range(8):
+            for _ in range(4_000):
+                try:
+                    weft.linalg.cholesky(x).numpy()
+                except np.linalg.LinAlgError:
+                    pass
+            sizes.append(resident())
+        print(*sizes)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    sizes = [int(size) for size in done.stdout.split()]
+    assert max(sizes[1:]) - sizes[0] <= 4 * MB, sizes

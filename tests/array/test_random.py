@@ -71,6 +71,10 @@ BROADCAST: dict[str, tuple[Any, ...]] = {
 
 
 def numpy_rng(seed: int = SEED) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def philox(seed: Any) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(seed))
 
 
@@ -198,8 +202,9 @@ def test_a_parameter_is_taken_as_it_is_at_the_call() -> None:
 
 def test_seeds() -> None:
     sequence = np.random.SeedSequence(5)
-    same(default_rng(sequence).random(3), np.random.Generator(np.random.Philox(np.random.SeedSequence(5))).random(3))
-    same(default_rng([1, 2]).random(3), np.random.Generator(np.random.Philox([1, 2])).random(3))
+    same(default_rng(sequence).random(3), np.random.default_rng(np.random.SeedSequence(5)).random(3))
+    same(default_rng([1, 2]).random(3), np.random.default_rng([1, 2]).random(3))
+    same(Generator([1, 2]).random(3), philox([1, 2]).random(3))
     rng = default_rng()
     assert default_rng(rng) is rng
     assert not np.array_equal(rng.random(4), default_rng().random(4))
@@ -210,26 +215,29 @@ def test_seeds() -> None:
         default_rng(-1)
 
 
-def test_spawn() -> None:
-    ours, theirs = default_rng(SEED), numpy_rng()
+@pytest.mark.parametrize("make", [default_rng, Generator])
+def test_spawn(make: Any) -> None:
+    """Children are streams of Philox, whatever their parent is."""
+    ours, seeds = make(SEED), np.random.SeedSequence(SEED)
     for _ in range(2):
-        for child, twin in zip(ours.spawn(3), theirs.spawn(3), strict=True):
-            same(child.random(3), twin.random(3))
+        for child, seed in zip(ours.spawn(3), seeds.spawn(3), strict=True):
+            same(child.random(3), philox(seed).random(3))
     assert ours.spawn(0) == []
     with pytest.raises(ValueError, match="-1"):
         ours.spawn(-1)
 
 
 @pytest.mark.parametrize("duplicate", [lambda rng: pickle.loads(pickle.dumps(rng)), copy.copy, copy.deepcopy])
-def test_a_copy_goes_on_alone(duplicate: Any) -> None:
-    ours, theirs = default_rng(SEED), numpy_rng()
+@pytest.mark.parametrize(("make", "numpys"), [(default_rng, numpy_rng), (Generator, philox)])
+def test_a_copy_goes_on_alone(duplicate: Any, make: Any, numpys: Any) -> None:
+    ours, theirs = make(SEED), numpys(SEED)
     ours.integers(5, size=3, dtype=np.uint8)
     theirs.integers(5, size=3, dtype=np.uint8)
     twin = duplicate(ours)
     expected = theirs.random(5)
     same(twin.random(5), expected)
     same(ours.random(5), expected)
-    child = theirs.spawn(1)[0].random(2)
+    child = philox(np.random.SeedSequence(SEED).spawn(1)[0]).random(2)
     same(twin.spawn(1)[0].random(2), child)
     same(ours.spawn(1)[0].random(2), child)
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -290,7 +291,7 @@ def test_the_end_of_a_lines_time_is_told_again_if_a_finalizer_has_swallowed_it(s
     def run() -> list[float]:
         Final()
         while True:
-            signal.sigtimedwait((), 1.0)
+            threading.Event().wait(1.0)
 
     line: Any = overlap.Line("line", (), lambda _: (), lambda _: [Job("line", "c", "weft", run)])
     assert measure(setup, [line], lambda _: None).keys() == {"line"}
@@ -304,7 +305,7 @@ def test_a_line_for_which_no_time_is_left_says_so_and_leaves_the_others() -> Non
 
     def forever() -> list[float]:
         while True:
-            signal.sigtimedwait((), 1.0)
+            threading.Event().wait(1.0)
 
     def line(key: str) -> Any:
         return overlap.Line(key, (), lambda _: (), lambda _: [Job(key, "c", "weft", forever)])

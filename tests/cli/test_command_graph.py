@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weft
-from weft._command.main import main
+from weft.__main__ import main
 
 if TYPE_CHECKING:
     from pathlib import Path

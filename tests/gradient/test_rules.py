@@ -40,7 +40,7 @@ def test_every_op_has_a_rule_or_a_reason_to_have_none() -> None:
     said = dict(line.split() for line in run.stdout.splitlines())
     missing = [name for name, what in said.items() if what == "missing"]
     assert not missing, (
-        f"give these a rule in weft._ops.gradients, or list them in weft._ops.gradients.nondifferentiable: {missing}"
+        f"give these a rule beside the op (`gradient_of`), or say that there is none (`no_gradient`): {missing}"
     )
     checked = _ALL.keys() | _INNER
     unchecked = [name for name, what in said.items() if what == "rule" and name not in checked]

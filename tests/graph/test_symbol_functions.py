@@ -11,6 +11,7 @@ import pytest
 import weft
 from weft._tape.pytree import flatten
 from weft.errors import GraphError, ShapeError
+from weft.ops import get_op, list_ops
 from weft.symbol import Group, Variable
 
 if TYPE_CHECKING:
@@ -54,114 +55,20 @@ def _by(function: Callable[..., Any], *operands: Any) -> Callable[[str], tuple[A
     return lambda _: (function, operands)
 
 
-_UNARY = [
-    "abs",
-    "absolute",
-    "acos",
-    "arccos",
-    "angle",
-    "asin",
-    "arcsin",
-    "asinh",
-    "arcsinh",
-    "atan",
-    "arctan",
-    "atanh",
-    "arctanh",
-    "cbrt",
-    "ceil",
-    "conj",
-    "conjugate",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "degrees",
-    "exp",
-    "exp2",
-    "expm1",
-    "fabs",
-    "floor",
-    "frexp",
-    "imag",
-    "isfinite",
-    "iscomplex",
-    "isinf",
-    "isnan",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "modf",
-    "nan_to_num",
-    "negative",
-    "positive",
-    "rad2deg",
-    "radians",
-    "real",
-    "reciprocal",
-    "rint",
-    "around",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "round",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "spacing",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "trunc",
-]
-_BINARY = [
-    "add",
-    "arctan2",
-    "atan2",
-    "copysign",
-    "divide",
-    "divmod",
-    "equal",
-    "float_power",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "greater",
-    "greater_equal",
-    "heaviside",
-    "hypot",
-    "isclose",
-    "less",
-    "less_equal",
-    "logaddexp",
-    "logaddexp2",
-    "maximum",
-    "minimum",
-    "mod",
-    "multiply",
-    "nextafter",
-    "not_equal",
-    "pow",
-    "power",
-    "remainder",
-    "subtract",
-    "true_divide",
-]
-_INTEGER = [
-    "bitwise_and",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "gcd",
-    "lcm",
-    "left_shift",
-    "right_shift",
-]
-_LOGICAL = ["logical_and", "logical_or", "logical_xor"]
+def _ufuncs(operands: int, dtype: str) -> list[str]:
+    """Return the names of the registry's ufuncs of so many operands, and of this dtype's kind or of no other that comes first."""
+    found: list[str] = []
+    for op in map(get_op, list_ops()):
+        if op.ufunc is not None and op.ufunc.nin == operands:
+            first = next(
+                (code for code in "dq?" if any(each.startswith(code * operands) for each in op.ufunc.types)), ""
+            )
+            found += [name for name in (op.name, *op.aliases) if first == dtype and hasattr(weft, name)]
+    return found
+
+
+#: Element-wise functions that are no ufuncs.
+_UNARY = ["angle", "imag", "iscomplex", "nan_to_num", "real", "around", "isneginf", "isposinf", "isreal", "round"]
 _REDUCED = [
     "all",
     "amax",
@@ -189,10 +96,10 @@ _REDUCED = [
 _POSITIONAL = ["argmax", "argmin", "nanargmax", "nanargmin"]
 
 _CASES: dict[str, list[Callable[[str], tuple[Any, tuple[Any, ...]]]]] = {
-    **{name: [_with(_A)] for name in _UNARY},
-    **{name: [_with(_A, _A[0]), _with(_V, _V[::-1].copy())] for name in _BINARY},
-    **{name: [_with(np.abs(_I), np.abs(_I[::-1]))] for name in _INTEGER},
-    **{name: [_with(_B, _B[::-1].copy())] for name in _LOGICAL},
+    **{name: [_with(_A)] for name in (*_ufuncs(1, "d"), *_UNARY)},
+    **{name: [_with(np.abs(_I))] for name in _ufuncs(1, "q")},
+    **{name: [_with(_A, _A[0]), _with(_V, _V[::-1].copy())] for name in (*_ufuncs(2, "d"), "isclose")},
+    **{name: [_with(np.abs(_I), np.abs(_I[::-1]))] for name in _ufuncs(2, "q")},
     **{
         name: [_with(_A), _with(_A, axis=-1), _with(_A, axis=(0, -1), keepdims=True), _with(_A, axis=-2, keepdims=True)]
         for name in _REDUCED
@@ -375,7 +282,17 @@ def test_every_function_is_in_the_table() -> None:
         namespace = getattr(weft, module) if module else weft
         for name in namespace.__all__:
             each = getattr(namespace, name)
-            ours = getattr(each, "__module__", "").startswith(("weft._ops.", "weft._call.", "weft._engine.array_waits", "weft._numpy.", "weft.linalg", "weft.fft", "weft._nn."))
+            ours = getattr(each, "__module__", "").startswith(
+                (
+                    "weft._ops.",
+                    "weft._call.",
+                    "weft._engine.array_waits",
+                    "weft._numpy.",
+                    "weft.linalg",
+                    "weft.fft",
+                    "weft._nn.",
+                )
+            )
             if (
                 ours
                 and name not in {"wait_all", "__array_namespace_info__"}

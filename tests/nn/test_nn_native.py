@@ -14,6 +14,8 @@ from weft import nn
 from weft.ops import get_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Gate, MakeEngine
 
 
@@ -210,8 +212,11 @@ def test_windows_side_by_side_are_those_of_any_other_size(shape: tuple[int, ...]
         assert np.array_equal(back(weft.asarray(g), weft.asarray(given), kernel=2).numpy(), dx)  # type: ignore[union-attr] # one result
 
 
+@pytest.mark.parametrize("make", [weft.random.default_rng, weft.random.Generator])
 @pytest.mark.parametrize("before", [0, 1, 2, 7])
-def test_masks_are_drawn_by_the_core_as_numpy_draws_them(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_are_drawn_by_the_core_as_numpy_draws_them(
+    before: int, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     op = get_op("random.dropout_mask")
     assert nn.dropout(weft.ones((0, 3)), 0.3, weft.random.default_rng(5)).numpy().shape == (0, 3)
 
@@ -221,7 +226,7 @@ def test_masks_are_drawn_by_the_core_as_numpy_draws_them(before: int, monkeypatc
     monkeypatch.setattr(op, "compute", MappingProxyType({"cpu": refuse}))
     for count in (1, 2, 3, 8, 9, 300_001):
         for dtype in ("float32", "float64"):
-            ours, theirs = (weft.random.default_rng(5) for _ in range(2))
+            ours, theirs = (make(5) for _ in range(2))
             for rng in (ours, theirs):
                 rng.random(before, dtype="float32").wait_to_read()
             found = nn.dropout(weft.ones(count, dtype=dtype), 0.3, ours)

@@ -36,6 +36,30 @@ x, w = np.ones((4, 3, 16, 16), "float32"), np.ones((8, 3, 3, 3), "float32")
 print(json.dumps([*onednn(), float(weft.nn.conv(x, w).sum())]))
 """
 
+_FUNCTIONS = (
+    "stream_create stream_destroy memory_desc_create_with_strides memory_desc_create_with_tag memory_desc_clone "
+    "memory_desc_destroy memory_desc_equal memory_desc_query memory_desc_get_size memory_create memory_destroy "
+    "primitive_attr_create primitive_attr_destroy primitive_attr_set_scratchpad_mode reorder_primitive_desc_create "
+    "convolution_forward_primitive_desc_create convolution_backward_data_primitive_desc_create "
+    "convolution_backward_weights_primitive_desc_create primitive_desc_destroy primitive_desc_query "
+    "primitive_desc_query_md primitive_create primitive_destroy primitive_execute stream_wait"
+)
+_THREADS = """
+int version[] = {3, 9, 0}, threads = 7, during = 0;
+const int *dnnl_version(void) { return version; }
+int omp_get_max_threads(void) { return threads; }
+void omp_set_num_threads(int wanted) { threads = wanted; }
+int dnnl_engine_create(void **engine, int kind, unsigned long index) { during = threads; return 5; }
+"""
+_ASKING_THREADS = """
+import ctypes, os, weft
+from weft._nn.onednn import onednn
+version, where = onednn()
+library = ctypes.CDLL(os.environ["WEFT_ONEDNN_LIBRARY"])
+during = ctypes.c_int.in_dll(library, "during").value
+print(version, during, library.omp_get_max_threads())
+"""
+
 _CHECKING = """
 import sys, numpy as np, weft
 from weft import nn
@@ -82,6 +106,17 @@ def test_other_libraries_are_named_and_done_without(name: str, tmp_path: Path, s
     assert version is None
     assert reason in where
     assert total == 4 * 8 * 14 * 14 * 27
+
+
+def test_the_callers_number_of_threads_is_as_it_was(tmp_path: Path, script: RunScript) -> None:
+    stubs = "".join(f"int dnnl_{name}(void) {{ return 1; }}\n" for name in _FUNCTIONS.split())
+    (tmp_path / "fake.c").write_text(_THREADS + stubs)
+    library = tmp_path / f"libdnnl{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, "-shared", "-fPIC", "-o", library, tmp_path / "fake.c"], check=True)
+    done = script(_ASKING_THREADS, WEFT_ONEDNN_LIBRARY=str(library))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["None", "1", "7"]
 
 
 def test_it_can_be_switched_off(script: RunScript) -> None:

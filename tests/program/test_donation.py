@@ -132,3 +132,28 @@ def test_a_name_that_is_none() -> None:
     with pytest.raises(ArgumentTypeError, match="donate holds names"):
         weft.program(lambda w: w + 1, donate=[1])  # type: ignore[list-item]
     assert weft.program(lambda w: w + 1, donate=())(weft.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_an_array_that_comes_out_of_use_during_the_call_stays_or_goes_whole(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+    g, small = weft.ones((128, 128), engine=engine), weft.ones(4, engine=engine)
+
+    def body(w: Any, g: Any, small: Any) -> Any:
+        engine.push(lambda: None)
+        return w + g, *(small * float(at) for at in range(500))  # so many that the call takes a while to be pushed
+
+    step = weft.program(body, donate="w")
+    step(weft.ones((128, 128), engine=engine) * 1.0, g, small)[0].wait_to_read()
+    for turn in range(800):
+        w = weft.ones((128, 128), engine=engine) * 1.0
+        w.wait_to_read()
+        read = w @ g  # has it in hand for about as long
+        for _ in range(turn % 50):
+            address(small)
+        result = step(w, g, small)[0]
+        try:
+            own = w + 0.0
+        except VariableDeletedError:
+            continue
+        assert address(w) != address(result), "two arrays of one memory, and neither knows"
+        assert (own[0, 0].item(), result[0, 0].item(), read[0, 0].item()) == (1.0, 2.0, 128.0)

@@ -424,3 +424,42 @@ def test_a_draw_that_fails_is_that_of_its_call(make_engine: MakeEngine) -> None:
         drawn.wait_to_read()
         with pytest.raises(ValueError, match="scale"):
             failed.wait_to_read()
+
+
+@pytest.mark.parametrize("kind", ["embedding", "cross entropy", "loop"])
+def test_what_may_fail_runs_though_nobody_looks_at_it(make_engine: MakeEngine, kind: str) -> None:
+    engine = make_engine(2)
+    table, wrong = weft.ones((4, 3), engine=engine), weft.asarray(np.array([1, 7]), engine=engine)
+
+    def look_up(table: Any) -> Any:
+        return weft.nn.embedding(wrong, table).sum()
+
+    def function(table: Any) -> Any:
+        if kind == "embedding":
+            look_up(table)
+        elif kind == "cross entropy":
+            weft.nn.cross_entropy(table[:2], wrong)
+        else:
+            weft.scan(lambda carry, _: (carry + look_up(table), None), weft.zeros((), engine=engine), None, length=2)
+        return table * 2.0
+
+    for call in (function, weft.program(function)):
+        assert call(table).tolist() == [[2.0] * 3] * 4
+        with pytest.raises(IndexError, match="7 among"):
+            engine.wait_for_all()
+
+
+def test_calls_that_take_long_are_pushed(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+    x = weft.ones(100_000, engine=engine)
+
+    def pushed_by(function: Any) -> int:
+        program = weft.program(function)
+        program(x).wait_to_read()
+        engine.wait_for_all()
+        before = engine.stats()["pushed"]
+        program(x)
+        return int(engine.stats()["pushed"] - before)
+
+    assert pushed_by(lambda x: x + 1.0) == 0
+    assert pushed_by(lambda x: x**1.5) > 0

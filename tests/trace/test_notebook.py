@@ -44,7 +44,7 @@ def test_programs_and_symbols_are_drawn() -> None:
     step(weft.ones(3))
     program = step.programs[-1]._repr_html_()
     assert program == step._repr_html_()
-    assert program.count("<rect") == 2
+    assert program.count("<rect") == 4, "the page, the argument and two ops"
     many = weft.program(lambda x: sum((x * float(i) for i in range(300)), x))
     many(weft.ones(3))
     shown = many._repr_html_()

@@ -66,12 +66,12 @@ def test_where_nobody_looks_nothing_is_shown_but_for_long_runs(
     make_engine: MakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(1)
-    monkeypatch.setattr("weft._trace.progress._LONG", float("inf"))
+    monkeypatch.setattr("weft._engine.progress._LONG", float("inf"))
     with weft.progress(engine):
         engine.push(lambda: None)
         engine.wait_for_all()
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("weft._trace.progress._LONG", 0.0)
+    monkeypatch.setattr("weft._engine.progress._LONG", 0.0)
     with weft.progress(engine, description="long"):
         engine.push(lambda: None)
         engine.wait_for_all()

@@ -19,8 +19,8 @@ mod signature;
 
 use array::tape;
 use engine::{variable, wait};
-use face::process;
-use interpreter::{allocator, arguments, call, errors, exceptions, host, location, stall};
+use face::{process, scope};
+use interpreter::{allocator, arguments, call, errors, exceptions, forks, host, location, stall};
 use payloads::{answering, callable, completion, native, trace};
 use pyo3::prelude::*;
 
@@ -62,6 +62,8 @@ mod _core {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
+    #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]
     use super::graph::graphs::{GraphCore, PyIndexedGraph};
@@ -84,9 +86,11 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
-    use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    use super::process::_exit_drain;
     #[pymodule_export]
     use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
+    #[pymodule_export]
+    use super::pushes::kinds::kind_empty;
     #[pymodule_export]
     use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]
@@ -99,7 +103,7 @@ mod _core {
         empty, forget_loops, fresh_cast, fresh_copy, fresh_diagonal, fresh_elements, fresh_filled, fresh_join,
         fresh_product, fresh_range, fresh_reduction, fresh_roll, fresh_rows, fresh_search, fresh_spaced, fresh_unary,
         memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch,
-        values_here, wrap,
+        values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
@@ -107,9 +111,11 @@ mod _core {
         kernel_sequence, kernel_sort,
     };
     #[pymodule_export]
-    use super::signature::{Signatures, is_eager, set_eager};
+    use super::scope::Scope;
     #[pymodule_export]
-    use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
+    use super::signature::{Signatures, is_eager};
+    #[pymodule_export]
+    use super::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
     #[pymodule_export]
     use super::tape::marks::tape_standings;
     #[pymodule_export]
@@ -136,6 +142,7 @@ mod _core {
         super::exceptions::load(module.py());
         super::location::load(module.py());
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
+        module.add("_target", env!("WEFT_TARGET"))?;
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

@@ -139,7 +139,7 @@ impl Opaque for Issue {
         true
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let [(host, _), (device, _), (number, _)] = &arrays[..] else { return Ok(()) };
         let Some(region) = region(device).map_err(Cause::from)? else { return Ok(()) };
         let (landing, land) = Landing::keeping(&self.0.device, Box::new(host.clone()));
@@ -190,7 +190,7 @@ impl Opaque for Landed {
         true
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let [_, (number, _)] = &arrays[..] else { return Ok(()) };
         // SAFETY: the op was granted the ticket, which the first step has written.
         let own = unsafe { ticket(number)?.read() };
@@ -231,7 +231,7 @@ impl Opaque for Within {
         Some(&self.0)
     }
 
-    fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
         let [(to, _), (from, _)] = &arrays[..] else { return Ok(()) };
         if let (Some(target), Some(source)) = (region(to)?, region(from)?) {
             weft_cuda::copy(&label(self.0.place), &target, &source)?;
@@ -247,6 +247,10 @@ impl Opaque for Within {
 /// Copies contiguous elements, one side of which is on a device: pushes that, or appends it to the recording of this thread.
 /// The caller has waited for room.
 pub fn copy(engine: &Engine, to: &Array, from: &Array, noted: &Noted) -> Result<(), CopyError> {
+    if to.bytes() != from.bytes() || !to.is_contiguous() || !from.is_contiguous() {
+        let message = format!("{} contiguous bytes cannot be copied to {}", from.bytes(), to.bytes());
+        return Err(CudaError::InvalidArgument(message).into());
+    }
     let (target, source) = (region(to)?, region(from)?);
     let arrays = [(to, Access::Overwrite), (from, Access::Read)];
     let options =
@@ -259,7 +263,8 @@ pub fn copy(engine: &Engine, to: &Array, from: &Array, noted: &Noted) -> Result<
             if recording::is_open() {
                 recording::announce(COPY, place);
                 let within = Within(Copied { alone: device == *source.device(), device, place });
-                return Ok(record(Step::Opaque(Arc::new(within)), &request)?);
+                // SAFETY: the step asks arrays where they lie.
+                return Ok(unsafe { record(Step::Opaque(Arc::new(within)), &request) }?);
             }
             let issue = move |_: &mut OpContext<'_>| Ok(weft_cuda::copy(&label(place), &target, &source).map(drop)?);
             return Ok(push(device.issuing(issue), &request)?);
@@ -294,10 +299,14 @@ fn record_with_host(
     let of = |array: &Array| if std::ptr::eq(array, to) { Access::Overwrite } else { Access::Read };
     let arrays = [(host, of(host)), (far, of(far)), (&number, Access::Overwrite)];
     recording::announce(COPY, place);
-    record(Step::Opaque(Arc::new(Issue(Arc::clone(&pair)))), &Call::anywhere(engine, &arrays, options))?;
+    let issue = Step::Opaque(Arc::new(Issue(Arc::clone(&pair))));
+    // SAFETY: the arrays are the host's, the device's, as many bytes, and the ticket.
+    unsafe { record(issue, &Call::anywhere(engine, &arrays, options)) }?;
     let kept = if to_device { Access::Read } else { Access::Mutate };
     let arrays = [(host, kept), (&number, Access::Read)];
     let options = PushOptions { name: Some(LAND), bytes: 0, ..options };
     recording::announce(LAND, place);
-    Ok(record(Step::Opaque(Arc::new(Landed(pair))), &Call::anywhere(engine, &arrays, options))?)
+    let landed = Step::Opaque(Arc::new(Landed(pair)));
+    // SAFETY: the arrays are the host's and the ticket.
+    Ok(unsafe { record(landed, &Call::anywhere(engine, &arrays, options)) }?)
 }

@@ -46,7 +46,7 @@ impl Opaque for LaunchStep {
         Some(&self.issued)
     }
 
-    fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.issued.on(arrays)?.issue().map(drop).map_err(Cause::from)
     }
 
@@ -65,11 +65,16 @@ pub fn launch_step(launch: Launch, pure: bool) -> Arc<dyn Opaque> {
 
 /// Pushes a launch, or appends it to the recording of this thread. The call names one array for each access of the launch, in
 /// their order. `pure` says that it does nothing but fill them. The caller has waited for room.
-pub fn launch(launch: Launch, call: &Call<'_>, pure: bool) -> Result<(), ArrayError> {
+///
+/// # Safety
+///
+/// The launch was made for these arrays: its kernel stays inside of arrays that have their layouts.
+pub unsafe fn launch(launch: Launch, call: &Call<'_>, pure: bool) -> Result<(), ArrayError> {
     if !recording::is_open() {
         return push(launch, call);
     }
     debug_assert_eq!(launch.accesses().len(), call.arrays.len());
     recording::announce(launch.label().name(), launch.place());
-    record(Step::Opaque(launch_step(launch, pure)), call)
+    // SAFETY: the caller's promise.
+    unsafe { record(Step::Opaque(launch_step(launch, pure)), call) }
 }

@@ -31,7 +31,7 @@ fn places(buffers: &[(&Buffer, isize)]) -> Option<SmallVec<[Shifted; 8]>> {
 }
 
 impl Together for Bundled {
-    fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause> {
+    unsafe fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause> {
         let Some(places) = places(buffers) else { return Ok(Issued { count: 0, refused: None }) };
         let made = |at: usize| members.operands(at).and_then(|arrays| member(members.step(at), &arrays));
         // Who cannot be made says why where he is issued on his own.

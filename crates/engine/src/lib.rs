@@ -56,7 +56,7 @@ pub use error::{EngineError, in_words};
 pub use failure::{Cause, Failure};
 pub use op::{Completion, CurrentOp, Device, DeviceLane, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
 pub use pool::{Host, Policy, aside, is_called_away, is_worker};
-pub use quiet::{Quiet, drop_later};
+pub use quiet::{Quiet, caught, drop_later};
 pub use replay::{
     InlineFailures, PortFailure, PortId, ReplayBuilder, Step, StepContext, StepId, StepKind, StepOptions,
 };

@@ -4,6 +4,7 @@
 //! While it is quiet, code of the engine's that would run such a `Drop` on its thread waits in a list of the
 //! thread.
 
+use crate::failure::Cause;
 use crate::sync::thread_cell;
 use std::any::Any;
 use std::cell::Cell;
@@ -99,18 +100,46 @@ pub fn drop_later<T: 'static>(value: T) {
     later(move || drop(value));
 }
 
+/// Stops a thread for good that is ended in the middle of a user's code, by `pthread_exit`: what unwinds its stack then is
+/// no panic, and catching it would abort the process, which is about to end.
+struct StandStill;
+
+impl Drop for StandStill {
+    fn drop(&mut self) {
+        while !std::thread::panicking() {
+            std::thread::park();
+        }
+    }
+}
+
+/// What the work answers, or what it threw.
+#[inline]
+pub(crate) fn attempt<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
+    catch_unwind(AssertUnwindSafe(|| {
+        let stand_still = StandStill;
+        let answer = work();
+        mem::forget(stand_still);
+        answer
+    }))
+}
+
 /// Does what may panic, and ends the panic: it ends nobody else's work.
 pub(crate) fn quietly(work: impl FnOnce()) {
-    if let Err(thrown) = catch_unwind(AssertUnwindSafe(work)) {
+    if let Err(thrown) = attempt(work) {
         dispose(thrown);
     }
 }
 
 /// Drops what was thrown. What its own `Drop` throws is never dropped: that could go on for ever.
 pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
+    if let Err(again) = attempt(|| drop(thrown)) {
         mem::forget(again);
     }
+}
+
+/// Runs a part of an op on whatever thread has it, and makes a panic the op's failure.
+pub fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    attempt(work).unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))
 }
 
 /// What a panic says, which ends here.

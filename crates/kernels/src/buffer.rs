@@ -2,19 +2,31 @@
 
 use std::cell::RefCell;
 
+/// Plain numbers.
+///
+/// # Safety
+///
+/// Any bytes are a value of the type, and it is no more aligned than words are.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: all bits are a number.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for f64 {}
+
 thread_local! {
     /// Kept from block to block: at most a few times what a cache holds.
     static OWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Calls with so many elements of this thread's, of any value.
-pub(crate) fn with_own<T: Copy, R>(count: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
+pub(crate) fn with_own<T: Plain, R>(count: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
     OWN.with_borrow_mut(|memory| {
         let words = (count * size_of::<T>()).div_ceil(size_of::<u64>());
         if memory.len() < words {
             memory.resize(words, 0);
         }
-        // SAFETY: float32 and float64 are no more aligned than words are, and any bytes are such numbers.
+        // SAFETY: the elements are in the words, aligned, and any bytes are such numbers.
         body(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<T>(), count) })
     })
 }

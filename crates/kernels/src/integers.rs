@@ -16,6 +16,26 @@ impl std::fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
+/// What integers choose from: so many, counted from 0.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice {
+    pub(crate) count: usize,
+    pub(crate) one: &'static str,
+    pub(crate) many: &'static str,
+}
+
+impl Choice {
+    fn has(&self, number: i64) -> Option<usize> {
+        usize::try_from(number).ok().filter(|number| *number < self.count)
+    }
+
+    #[cold]
+    fn refuse(&self, wrong: i64) -> Cause {
+        let Self { count, one, many } = self;
+        Cause::Error(Box::new(OutOfRange(format!("there is no {one} {wrong} among {count}: {many} count from 0"))))
+    }
+}
+
 /// Integers of either type.
 #[derive(Clone, Copy)]
 pub(crate) enum Integers<'a> {
@@ -36,25 +56,28 @@ impl Integers<'_> {
         }
     }
 
-    /// One of them, which was checked.
-    pub(crate) fn at(&self, at: usize) -> usize {
-        let found = match self {
-            Self::Short(all) => usize::try_from(all[at]),
-            Self::Long(all) => usize::try_from(all[at]),
+    /// One of them. It is read once and checked, although [`check`](Self::check) has accepted all: memory from outside may have
+    /// changed since.
+    #[inline]
+    pub(crate) fn at(&self, at: usize, choice: Choice) -> Result<usize, Cause> {
+        // SAFETY: references are valid for reads; a volatile read is not repeated after the check.
+        let number = unsafe {
+            match self {
+                Self::Short(all) => i64::from((&raw const all[at]).read_volatile()),
+                Self::Long(all) => (&raw const all[at]).read_volatile(),
+            }
         };
-        found.unwrap_or(0)
+        choice.has(number).ok_or_else(|| choice.refuse(number))
     }
 
-    /// Refuses the first that is none of those below `count`.
-    pub(crate) fn check(&self, count: usize, what: &str, plural: &str) -> Result<(), Cause> {
-        let is_wrong = |number: i64| usize::try_from(number).map_or(true, |number| number >= count);
+    /// Refuses the first that names none.
+    pub(crate) fn check(&self, choice: Choice) -> Result<(), Cause> {
+        let is_wrong = |number: &i64| choice.has(*number).is_none();
         let wrong = match self {
-            Self::Short(all) => all.iter().map(|&number| i64::from(number)).find(|&number| is_wrong(number)),
-            Self::Long(all) => all.iter().copied().find(|&number| is_wrong(number)),
+            Self::Short(all) => all.iter().map(|&number| i64::from(number)).find(is_wrong),
+            Self::Long(all) => all.iter().copied().find(is_wrong),
         };
-        let Some(wrong) = wrong else { return Ok(()) };
-        let why = format!("there is no {what} {wrong} among {count}: {plural} count from 0");
-        Err(Cause::Error(Box::new(OutOfRange(why))))
+        wrong.map_or(Ok(()), |wrong| Err(choice.refuse(wrong)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The cross entropy of rows of logits with their labels, and its gradient. Labels are classes, or rows of probabilities.
 
 use crate::buffer::{slice, slice_mut};
-use crate::integers::{Integers, is_taken};
+use crate::integers::{Choice, Integers, is_taken};
 use crate::number::of_dtype;
 use crate::parts;
 use crate::real::Real;
@@ -56,17 +56,21 @@ enum Label<'a, T> {
 
 #[allow(clippy::inline_always)] // see `vectors`
 impl<T: Real> By<T> {
+    fn all(&self) -> Choice {
+        Choice { count: self.0.length, one: "class", many: "classes" }
+    }
+
     /// # Safety
     ///
-    /// As for a block, after the labels were checked.
-    unsafe fn label<'a>(&self, labels: *mut u8, row: usize) -> Label<'a, T> {
+    /// As for a block.
+    unsafe fn label<'a>(&self, labels: *mut u8, row: usize) -> Result<Label<'a, T>, Cause> {
         let length = self.0.length;
         // SAFETY: the caller's promise.
         unsafe {
-            match self.0.classes {
-                Some(dtype) => Label::Class(Integers::of(labels, dtype, self.0.outer).at(row)),
+            Ok(match self.0.classes {
+                Some(dtype) => Label::Class(Integers::of(labels, dtype, self.0.outer).at(row, self.all())?),
                 None => Label::Row(slice(labels, row * length, length)),
-            }
+            })
         }
     }
 
@@ -74,13 +78,13 @@ impl<T: Real> By<T> {
     ///
     /// As for a block.
     #[inline(always)]
-    unsafe fn losses(&self, arrays: &[*mut u8], rows: Range<usize>) {
-        let (length, &[logits, labels, out]) = (self.0.length, arrays) else { return };
+    unsafe fn losses(&self, arrays: &[*mut u8], rows: Range<usize>) -> Result<(), Cause> {
+        let (length, &[logits, labels, out]) = (self.0.length, arrays) else { return Ok(()) };
         let mut own = vec![T::ZERO; length];
         for row in rows {
             // SAFETY: the caller's promise; rows have losses of their own.
             let (x, label, to): (&[T], _, &mut [T]) =
-                unsafe { (slice(logits, row * length, length), self.label(labels, row), slice_mut(out, row, 1)) };
+                unsafe { (slice(logits, row * length, length), self.label(labels, row)?, slice_mut(out, row, 1)) };
             let most = largest(x);
             let shift = powers(x, most, &mut own).ln();
             to[0] = T::of(match label {
@@ -88,21 +92,22 @@ impl<T: Real> By<T> {
                 Label::Row(label) => sum([label, x], |[label, x]| label.wide() * (shift - (x.wide() - most.wide()))),
             });
         }
+        Ok(())
     }
 
     /// # Safety
     ///
     /// As for a block.
     #[inline(always)]
-    unsafe fn gradients(&self, arrays: &[*mut u8], rows: Range<usize>) {
-        let (length, &[grads, logits, labels, out]) = (self.0.length, arrays) else { return };
+    unsafe fn gradients(&self, arrays: &[*mut u8], rows: Range<usize>) -> Result<(), Cause> {
+        let (length, &[grads, logits, labels, out]) = (self.0.length, arrays) else { return Ok(()) };
         for row in rows {
             // SAFETY: the caller's promise; rows have results of their own.
             let (g, x, label, out): (T, &[T], _, &mut [T]) = unsafe {
                 (
                     slice::<T>(grads, row, 1)[0],
                     slice(logits, row * length, length),
-                    self.label(labels, row),
+                    self.label(labels, row)?,
                     slice_mut(out, row * length, length),
                 )
             };
@@ -122,6 +127,7 @@ impl<T: Real> By<T> {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -134,11 +140,15 @@ impl<T: Real> Blocked for By<T> {
         self.0.outer.saturating_mul(self.0.length).saturating_mul(8)
     }
 
+    fn may_fail(&self) -> bool {
+        self.0.classes.is_some()
+    }
+
     unsafe fn begin(&self, arrays: &[*mut u8], _: *mut u8) -> Result<(), Cause> {
         let Some(dtype) = self.0.classes else { return Ok(()) };
         // SAFETY: the caller's promise: labels are the last input, so many of this type.
         let labels = unsafe { Integers::of(arrays[arrays.len() - 2], dtype, self.0.outer) };
-        labels.check(self.0.length, "class", "classes")
+        labels.check(self.all())
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
@@ -147,7 +157,6 @@ impl<T: Real> Blocked for By<T> {
         widest(
             #[inline(always)]
             || unsafe { if self.0.gradient { self.gradients(arrays, rows) } else { self.losses(arrays, rows) } },
-        );
-        Ok(())
+        )
     }
 }

@@ -52,7 +52,7 @@ mod window;
 
 pub use channels::{Channels, Channelwise};
 pub use convolution::{Convolution, Product};
-pub use draws::Mask;
+pub use draws::{Generator, Mask};
 pub use gates::{Cells, Gates};
 pub use integers::OutOfRange;
 pub use labels::CrossEntropy;
@@ -63,5 +63,6 @@ pub use neighbours::{Across, Neighbours};
 pub use pooling::{Pool, Pooling};
 pub use rows::{Along, Rows};
 pub use sequences::{Mode, Sequence};
+pub use vectors::vectors;
 pub use weft_onednn as onednn;
 pub use window::Window;

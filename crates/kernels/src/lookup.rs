@@ -1,7 +1,7 @@
 //! Rows of a table by number, and the gradient of the table: the sum of the gradients for each number.
 
 use crate::buffer::{slice, slice_mut};
-use crate::integers::{Integers, is_taken};
+use crate::integers::{Choice, Integers, is_taken};
 use crate::number::{Number, of_dtype};
 use crate::parts;
 use std::marker::PhantomData;
@@ -46,6 +46,10 @@ impl Lookup {
 struct By<T>(Lookup, PhantomData<T>);
 
 impl<T: Number> By<T> {
+    fn rows(&self) -> Choice {
+        Choice { count: self.0.rows, one: "row", many: "rows" }
+    }
+
     /// # Safety
     ///
     /// As for a block.
@@ -66,9 +70,13 @@ impl<T: Number> Blocked for By<T> {
         rows.saturating_mul(self.0.width)
     }
 
+    fn may_fail(&self) -> bool {
+        true
+    }
+
     unsafe fn begin(&self, arrays: &[*mut u8], _: *mut u8) -> Result<(), Cause> {
         // SAFETY: the caller's promise.
-        unsafe { self.numbers(arrays) }.check(self.0.rows, "row", "rows")
+        unsafe { self.numbers(arrays) }.check(self.rows())
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
@@ -77,10 +85,10 @@ impl<T: Number> Blocked for By<T> {
         let numbers = unsafe { self.numbers(arrays) };
         if !own.gradient {
             for at in parts::part(own.count, self.blocks(), block) {
-                // SAFETY: as above; the number was checked, and results are disjoint.
-                let (from, to): (&[T], &mut [T]) = unsafe {
-                    (slice(second, numbers.at(at) * own.width, own.width), slice_mut(out, at * own.width, own.width))
-                };
+                let row = numbers.at(at, self.rows())?;
+                // SAFETY: as above; the table has the row, and results are disjoint.
+                let (from, to): (&[T], &mut [T]) =
+                    unsafe { (slice(second, row * own.width, own.width), slice_mut(out, at * own.width, own.width)) };
                 to.copy_from_slice(from);
             }
             return Ok(());
@@ -90,8 +98,11 @@ impl<T: Number> Blocked for By<T> {
         // SAFETY: as above; blocks' rows are disjoint.
         let table: &mut [T] = unsafe { slice_mut(out, rows.start * own.width, rows.len() * own.width) };
         table.fill(T::ZERO);
-        let named = (0..own.count).map(|at| (at, numbers.at(at))).filter(|(_, row)| rows.contains(row));
-        for (at, row) in named {
+        for at in 0..own.count {
+            let row = numbers.at(at, self.rows())?;
+            if !rows.contains(&row) {
+                continue;
+            }
             // SAFETY: as above.
             let grads: &[T] = unsafe { slice(first, at * own.width, own.width) };
             let target = &mut table[(row - rows.start) * own.width..][..own.width];

@@ -1,10 +1,11 @@
 //! Float32 and float64.
 
+use crate::buffer::Plain;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub};
 
 /// What kernels compute with.
 pub(crate) trait Number:
-    Copy
+    Plain
     + Default
     + Send
     + Sync

@@ -83,6 +83,19 @@ pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], function: impl Fn([T
 }
 
 /// The reciprocal of a number of elements.
+#[allow(clippy::cast_precision_loss)] // exact up to 2^53, more than there is memory for
 pub(crate) fn share(count: usize) -> f64 {
-    1.0 / u32::try_from(count).map_or(f64::INFINITY, f64::from)
+    1.0 / count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn long_rows_have_shares_too() {
+        for exponent in [0, 1, 31, 32, 33, 40, 52] {
+            assert_eq!(share(1 << exponent).to_bits(), 0.5_f64.powi(exponent).to_bits(), "2^{exponent}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::MpiError;
 use crate::communicator::Communicator;
-use crate::flight::{Call, Halt, Headers, Phase};
+use crate::flight::{Call, Halt, Headers, Lent, Phase};
 use crate::header::{self, Header};
 use crate::symbols::Status;
 use std::mem::replace;
@@ -13,26 +13,25 @@ impl Communicator {
         let (size, own) = (self.settings().size, self.settings().rank);
         let number = call.flight.number.unwrap_or(0);
         let header = Header::new(call.job, number);
-        let (mut given, posted) = if let Phase::Agreeing(given) = replace(&mut call.flight.phase, Phase::New) {
+        let (given, posted) = if let Phase::Agreeing(given) = replace(&mut call.flight.phase, Phase::New) {
             (given, Ok(()))
         } else {
-            // One box for all: if it is given up on, MPI may still write there.
-            let mut given = Box::new(Headers::new(size, &header.encode()));
-            let posted = self.exchange(&mut given);
+            let given = Lent::new(Headers::new(size, &header.encode()));
+            let posted = self.exchange(&given);
             (given, posted)
         };
-        let outcome = posted.map_err(Halt::from).and_then(|()| self.hear(call, &mut given));
+        let outcome = posted.map_err(Halt::from).and_then(|()| self.hear(call, &given));
         match outcome {
             Ok(()) => {}
             Err(Halt::Away) => {
                 call.flight.phase = Phase::Agreeing(given);
                 return Err(Halt::Away);
             }
-            Err(failed) => {
-                Box::leak(given);
-                return Err(failed.without_memory());
-            }
+            // MPI may still write to the headers, which stay.
+            Err(failed) => return Err(failed.without_memory()),
         }
+        // SAFETY: all requests are done.
+        let given = unsafe { given.back() };
         let decode = |(rank, bytes)| if rank == own { header.clone() } else { Header::decode(bytes) };
         let headers: Vec<Header> = given.received.iter().enumerate().map(decode).collect();
         if headers.iter().all(|other| header.agrees(other)) {
@@ -48,24 +47,28 @@ impl Communicator {
     }
 
     /// Lets the headers go.
-    fn exchange(&self, headers: &mut Headers) -> Result<(), MpiError> {
-        let Headers { sent, received, requests } = headers;
+    fn exchange(&self, headers: &Lent<Headers>) -> Result<(), MpiError> {
+        let at = headers.at();
+        // SAFETY: MPI has none of it yet.
+        let (received, requests) = unsafe { ((*at).received.as_mut_ptr(), &mut (*at).requests) };
         for rank in self.others() {
             let (on, out) = (&raw mut requests[2 * rank], &raw mut requests[2 * rank + 1]);
-            // SAFETY: the headers stay until both are done, or for ever.
+            // SAFETY: there is room for each rank's; the headers stay until both requests are done, or for ever.
             unsafe {
-                self.receive_header(&raw mut received[rank], rank, header::TAG, on)?;
-                self.send_header(&raw const *sent, rank, header::TAG, out)?;
+                self.receive_header(received.add(rank), rank, header::TAG, on)?;
+                self.send_header(&raw const (*at).sent, rank, header::TAG, out)?;
             }
         }
         Ok(())
     }
 
     /// Waits for them. Requests that are done stay so.
-    fn hear(&self, call: &mut Call<'_>, headers: &mut Headers) -> Result<(), Halt> {
+    fn hear(&self, call: &mut Call<'_>, headers: &Lent<Headers>) -> Result<(), Halt> {
         let mut status = Status::default();
+        // SAFETY: MPI looks at the requests while it is called with them, and at no other time.
+        let requests = unsafe { &mut (*headers.at()).requests };
         for rank in self.others() {
-            for request in &mut headers.requests[2 * rank..2 * rank + 2] {
+            for request in &mut requests[2 * rank..2 * rank + 2] {
                 self.poll(call, request, &mut status, Some(rank))?;
             }
         }
@@ -76,23 +79,22 @@ impl Communicator {
     pub(crate) fn announce(&self, call: &mut Call<'_>, to: i32, tag: i32) -> Result<(), Halt> {
         let job = call.job;
         let rank = usize::try_from(to).unwrap_or(0);
-        let post = |header: &mut Box<header::Bytes>, request: &mut u64| {
-            **header = Header::new(job, 0).encode();
+        let post = |header: *mut header::Bytes, request: &mut u64| {
             // SAFETY: the header stays until it is done, or for ever.
-            unsafe { self.send_header(&raw const **header, rank, header::MESSAGE_TAGS + tag, request) }
+            unsafe { self.send_header(header, rank, header::MESSAGE_TAGS + tag, request) }
         };
-        self.pass_header(call, rank, post).map(drop)
+        self.pass_header(call, rank, || Header::new(job, 0).encode(), post).map(drop)
     }
 
     /// Hears from the sender of a message what comes, and compares.
     pub(crate) fn expect(&self, call: &mut Call<'_>, from: i32, tag: i32) -> Result<(), Halt> {
         let job = call.job;
         let rank = usize::try_from(from).unwrap_or(0);
-        let post = |header: &mut Box<header::Bytes>, request: &mut u64| {
+        let post = |header: *mut header::Bytes, request: &mut u64| {
             // SAFETY: there is room until it is done, or for ever.
-            unsafe { self.receive_header(&raw mut **header, rank, header::MESSAGE_TAGS + tag, request) }
+            unsafe { self.receive_header(header, rank, header::MESSAGE_TAGS + tag, request) }
         };
-        let received = self.pass_header(call, rank, post)?;
+        let received = self.pass_header(call, rank, || [0; header::BYTES], post)?;
         let (own, other) = (Header::new(job, 0), Header::decode(&received));
         if own.agrees(&other) {
             return Ok(());
@@ -111,26 +113,26 @@ impl Communicator {
         &self,
         call: &mut Call<'_>,
         rank: usize,
-        post: impl FnOnce(&mut Box<header::Bytes>, &mut u64) -> Result<(), MpiError>,
-    ) -> Result<Box<header::Bytes>, Halt> {
+        begin: impl FnOnce() -> header::Bytes,
+        post: impl FnOnce(*mut header::Bytes, &mut u64) -> Result<(), MpiError>,
+    ) -> Result<header::Bytes, Halt> {
         let (bytes, mut request) = if let Phase::Announced(bytes, request) = replace(&mut call.flight.phase, Phase::New)
         {
             (bytes, request)
         } else {
-            let (mut bytes, mut request) = (Box::new([0; header::BYTES]), 0);
-            post(&mut bytes, &mut request)?;
+            let (bytes, mut request) = (Lent::new(begin()), 0);
+            post(bytes.at(), &mut request)?;
             (bytes, request)
         };
         match self.poll(call, &mut request, &mut Status::default(), Some(rank)) {
-            Ok(()) => Ok(bytes),
+            // SAFETY: the request is done.
+            Ok(()) => Ok(unsafe { bytes.back() }),
             Err(Halt::Away) => {
                 call.flight.phase = Phase::Announced(bytes, request);
                 Err(Halt::Away)
             }
-            Err(failed) => {
-                Box::leak(bytes);
-                Err(failed.without_memory())
-            }
+            // MPI may still write to the header, which stays.
+            Err(failed) => Err(failed.without_memory()),
         }
     }
 

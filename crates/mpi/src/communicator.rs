@@ -273,7 +273,11 @@ impl Communicator {
             match done {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => return Err(Halt::failed(format!("{}: {error}", call.job.describe()))),
+                Err(error) => {
+                    // Nobody knows what has become of the request.
+                    let reason = format!("{}: {error}", call.job.describe());
+                    return Err(Halt::Failed(Stopped { reason, abandoned: true }));
+                }
             }
             if (call.away)(call.flight.pace.is_long()) {
                 return Err(Halt::Away);
@@ -373,5 +377,58 @@ impl Communicator {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Communicator, Settings};
+    use crate::symbols::{Library, Symbols};
+    use crate::{Handle, Job, MpiError, Place, Work};
+    use std::ffi::{c_int, c_void};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    unsafe extern "C" fn begin(
+        _: *const c_void,
+        _: *mut c_void,
+        _: c_int,
+        _: Handle,
+        _: Handle,
+        _: Handle,
+        _: *mut u64,
+    ) -> c_int {
+        0
+    }
+
+    /// Carries an all-reduce out; whether MPI may still write to its memory.
+    fn is_abandoned(symbols: Symbols) -> bool {
+        let settings = Settings {
+            name: "world".to_owned(),
+            data: 1,
+            control: 2,
+            rank: 0,
+            size: 1,
+            processes: vec![None],
+            check: false,
+            timeout: Duration::from_secs(1),
+        };
+        let communicator = Communicator::new(Arc::new(Library::of(symbols)), settings);
+        let work = Work::AllReduce { op: 1 };
+        let (signature, place) = ("all_reduce".into(), Place::Known(String::new()));
+        let job = Job { work, count: 1, datatype: 1, bytes: 1, signature, place };
+        let mut flight = communicator.begin(&job).expect("it is whole");
+        let mut byte = 0_u8;
+        // SAFETY: the functions of the library touch no memory.
+        let carried =
+            unsafe { communicator.carry_on(&mut flight, &job, &raw const byte, &raw mut byte, &mut |_| false) };
+        assert!(communicator.broken().is_some());
+        carried.is_err_and(|error: MpiError| error.is_abandoned())
+    }
+
+    #[test]
+    fn what_cannot_be_asked_about_is_given_up_on() {
+        assert!(!is_abandoned(Symbols::refusing()), "it has not begun");
+        assert!(is_abandoned(Symbols { iallreduce: begin, ..Symbols::refusing() }), "nobody knows whether it goes on");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::pace::Pace;
 use crate::{Job, MpiError, header};
+use std::ptr::NonNull;
 use std::time::Duration;
 
 /// How often ranks of this machine are looked for.
@@ -28,13 +29,41 @@ pub(crate) enum Phase {
     /// Nothing has left this rank.
     New,
     /// Headers are on their way.
-    Agreeing(Box<Headers>),
+    Agreeing(Lent<Headers>),
     /// The header of a message is.
-    Announced(Box<header::Bytes>, u64),
+    Announced(Lent<header::Bytes>, u64),
     /// All ranks agree.
     Agreed,
     /// MPI moves the data.
     Moving(u64),
+}
+
+/// Memory that MPI may read and write until its requests are done, wherever the call goes meanwhile: so it is reached by pointers
+/// alone. Unless it is [taken back](Self::back) it stays allocated for good.
+pub(crate) struct Lent<T>(NonNull<T>);
+
+// SAFETY: it is a box that is nobody else's, but for MPI, which may be called from the thread that has it.
+unsafe impl<T: Send> Send for Lent<T> {}
+
+impl<T> Lent<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(NonNull::from(Box::leak(Box::new(value))))
+    }
+
+    /// Where it is.
+    pub(crate) fn at(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+
+    /// Takes it back.
+    ///
+    /// # Safety
+    ///
+    /// MPI is done with it.
+    pub(crate) unsafe fn back(self) -> T {
+        // SAFETY: it was made of a box, which nobody else has any more.
+        *unsafe { Box::from_raw(self.0.as_ptr()) }
+    }
 }
 
 /// Headers on their way.

@@ -20,19 +20,56 @@ fn is_alive(pid: u32) -> bool {
     !matches!(state, Some('Z' | 'X'))
 }
 
-/// Elsewhere only the time limit tells.
-#[cfg(not(target_os = "linux"))]
-fn is_alive(_: u32) -> bool {
-    true
+/// Whether a process runs, or has ended and nobody has asked for it yet.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_alive(pid: u32) -> bool {
+    use std::ffi::c_int;
+    unsafe extern "C" {
+        fn kill(pid: c_int, signal: c_int) -> c_int;
+    }
+    const ESRCH: i32 = 3;
+    let Ok(pid) = c_int::try_from(pid) else { return false };
+    // SAFETY: the C library's function; signal 0 is sent to nobody.
+    (unsafe { kill(pid, 0) }) == 0 || std::io::Error::last_os_error().raw_os_error() != Some(ESRCH)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+/// Whether a process runs.
+#[cfg(windows)]
+fn is_alive(pid: u32) -> bool {
+    use std::ffi::c_void;
+    use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
+    const SYNCHRONIZE: u32 = 0x0010_0000;
+    const INVALID_PARAMETER: i32 = 87; // Windows' word for a process that is not there
+    const WAIT_OBJECT_0: u32 = 0;
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn OpenProcess(access: u32, inherit: i32, pid: u32) -> *mut c_void;
+        fn WaitForSingleObject(handle: *mut c_void, milliseconds: u32) -> u32;
+    }
+    // SAFETY: the system's function takes any number.
+    let handle = unsafe { OpenProcess(SYNCHRONIZE, 0, pid) };
+    if handle.is_null() {
+        return std::io::Error::last_os_error().raw_os_error() != Some(INVALID_PARAMETER);
+    }
+    // SAFETY: the handle was opened just now, for us.
+    let process = unsafe { OwnedHandle::from_raw_handle(handle) };
+    // SAFETY: it is open, for this purpose; nothing is waited for.
+    (unsafe { WaitForSingleObject(process.as_raw_handle(), 0) }) != WAIT_OBJECT_0
+}
+
+#[cfg(all(test, any(unix, windows)))]
 mod tests {
     use super::*;
 
     #[test]
     fn finds_who_has_ended() {
-        let mut child = std::process::Command::new("true").spawn().expect("there is a program of this name");
+        // Any program that ends by itself: this one, asked for the tests that it has.
+        let program = std::env::current_exe().expect("it has a path");
+        let mut child = std::process::Command::new(program)
+            .arg("--list")
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it runs twice");
         let pid = child.id();
         child.wait().expect("it ends");
         assert_eq!(Peers(vec![Some(std::process::id()), None]).find_dead(), None);

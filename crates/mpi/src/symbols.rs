@@ -31,9 +31,9 @@ pub struct Constants {
 
 macro_rules! symbols {
     ($($field:ident: $symbol:ident($($argument:ident: $kind:ty),*);)+) => {
-        struct Symbols {
-            $($field: unsafe extern "C" fn($($kind),*) -> c_int,)+
-            error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
+        pub(crate) struct Symbols {
+            $(pub(crate) $field: unsafe extern "C" fn($($kind),*) -> c_int,)+
+            pub(crate) error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
         }
 
         impl Symbols {
@@ -49,6 +49,27 @@ macro_rules! symbols {
                     error_string: *unsafe { library.get(b"MPI_Error_string\0") }
                         .map_err(|_| MpiError::Symbol("MPI_Error_string"))?,
                 })
+            }
+        }
+
+        #[cfg(test)]
+        impl Symbols {
+            /// Functions all of which answer with an error.
+            pub(crate) fn refusing() -> Self {
+                unsafe extern "C" fn say(_: c_int, _: *mut c_char, length: *mut c_int) -> c_int {
+                    // SAFETY: there is room for the length.
+                    unsafe { length.write(0) };
+                    0
+                }
+                Self {
+                    $($field: {
+                        unsafe extern "C" fn refuse($(_: $kind),*) -> c_int {
+                            1
+                        }
+                        refuse
+                    },)+
+                    error_string: say,
+                }
             }
         }
 
@@ -89,14 +110,33 @@ symbols! {
     finalized: MPI_Finalized(flag: *mut c_int);
 }
 
+/// The library of MPI's, through the file that was linked with it: a lookup in that file looks there, too.
+#[cfg(not(windows))]
+fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
+    // SAFETY: it is loaded already, so that nothing of it runs now.
+    unsafe { libloading::Library::new(path) }.map_err(|error| MpiError::Library(error.to_string()))
+}
+
+/// The library of MPI's, by its own name: on Windows a lookup looks into one file alone.
+#[cfg(windows)]
+fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
+    /// Microsoft's and Intel's, the two that mpi4py is built with there.
+    const NAMES: [&str; 2] = ["msmpi.dll", "impi.dll"];
+    NAMES
+        .into_iter()
+        .find_map(|name| libloading::os::windows::Library::open_already_loaded(name).ok())
+        .map(libloading::Library::from)
+        .ok_or_else(|| MpiError::Library(format!("{path} has loaded none of {}", NAMES.join(", "))))
+}
+
 /// A library of MPI's, initialised by somebody else.
 pub struct Library {
     symbols: Symbols,
     pub(crate) constants: Constants,
     /// Where threads take turns.
     turns: Option<Mutex<()>>,
-    /// Stays loaded.
-    _opened: libloading::Library,
+    /// Stays loaded, where the functions are of one.
+    _opened: Option<libloading::Library>,
 }
 
 impl Library {
@@ -106,13 +146,18 @@ impl Library {
     ///
     /// The file was linked with a library of MPI's, of which the constants are.
     pub unsafe fn open(path: &str, constants: Constants) -> Result<Self, MpiError> {
-        // SAFETY: it is loaded already, so that nothing of it runs now.
-        let library =
-            unsafe { libloading::Library::new(path) }.map_err(|error| MpiError::Library(error.to_string()))?;
+        let library = loaded(path)?;
         // SAFETY: the caller's promise.
         let symbols = unsafe { Symbols::find(&library) }?;
         let turns = (!constants.multiple).then(Mutex::default);
-        Ok(Self { symbols, constants, turns, _opened: library })
+        Ok(Self { symbols, constants, turns, _opened: Some(library) })
+    }
+
+    /// A library of these functions.
+    #[cfg(test)]
+    pub(crate) fn of(symbols: Symbols) -> Self {
+        let constants = Constants { in_place: 0, any_source: -1, byte: 1, multiple: true };
+        Self { symbols, constants, turns: None, _opened: None }
     }
 
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {
@@ -143,5 +188,17 @@ impl Library {
         let mut flag = 0;
         // SAFETY: may be called at any time.
         unsafe { self.finalized(&raw mut flag) }.is_err() || flag != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loaded;
+    use crate::MpiError;
+
+    #[test]
+    fn a_process_without_mpi_is_told_so() {
+        let error = loaded("/nowhere/MPI.so").err();
+        assert!(matches!(error, Some(MpiError::Library(_))), "{error:?}");
     }
 }

@@ -181,7 +181,7 @@ pub struct Compiled {
 impl Compiled {
     /// Compiles one; the library's answer, if it refuses.
     pub fn new(library: &'static Library, product: Product, shape: &Shape) -> Result<Self, i32> {
-        library.alone();
+        let _alone = library.alone();
         let own = Geometry::of(shape);
         // What the first, the second and the last operand are, what is asked for them, and their lengths.
         let (data, weights, results) = (&own.data, &own.weights, &own.results);

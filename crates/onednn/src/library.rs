@@ -1,7 +1,7 @@
 //! The library that was opened, once for the process, or why there is none.
 
 use crate::sys::{CPU, Functions, Handle, IN_ORDER, SUCCESS, Version};
-use std::cell::Cell;
+use std::cell::OnceCell;
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -48,7 +48,7 @@ pub struct Library {
     pub(crate) functions: Functions,
     pub(crate) engine: Handle,
     /// Of the OpenMP runtime that it uses.
-    threads: Option<unsafe extern "C" fn(c_int)>,
+    threads: Option<Threads>,
     version: String,
     path: PathBuf,
 }
@@ -85,11 +85,86 @@ pub fn open(paths: &[PathBuf]) -> Result<&'static Library, Unavailable> {
     opened.as_ref().map_err(Clone::clone)
 }
 
+/// How many threads the calling thread's parallel regions take: OpenMP's functions that say and set it.
+#[derive(Clone, Copy)]
+struct Threads {
+    most: unsafe extern "C" fn() -> c_int,
+    set: unsafe extern "C" fn(c_int),
+}
+
+impl Threads {
+    /// Those of the runtime that a library was linked with: a lookup in the library looks there, too.
+    #[cfg(not(windows))]
+    fn of(library: &libloading::Library) -> Option<Self> {
+        Self::inside(library)
+    }
+
+    /// Those of the runtime that came with a library: on Windows a lookup looks into one file alone.
+    #[cfg(windows)]
+    fn of(_: &libloading::Library) -> Option<Self> {
+        /// Microsoft's, LLVM's, Intel's and GCC's.
+        const NAMES: [&str; 5] =
+            ["vcomp140.dll", "libomp140.x86_64.dll", "libomp.dll", "libiomp5md.dll", "libgomp-1.dll"];
+        NAMES.into_iter().find_map(|name| {
+            let runtime = libloading::os::windows::Library::open_already_loaded(name).ok()?.into();
+            let found = Self::inside(&runtime)?;
+            std::mem::forget(runtime); // stays loaded, as its functions are kept
+            Some(found)
+        })
+    }
+
+    fn inside(library: &libloading::Library) -> Option<Self> {
+        // SAFETY: the signatures are OpenMP's.
+        let (most, set) =
+            unsafe { (library.get(b"omp_get_max_threads\0").ok()?, library.get(b"omp_set_num_threads\0").ok()?) };
+        Some(Self { most: *most, set: *set })
+    }
+}
+
+/// For as long as it lives, the calling thread's parallel regions take no other thread. The number is the thread's, not the
+/// library's: a caller's own regions have theirs back after.
+#[must_use]
+pub(crate) struct Alone(Option<(Threads, c_int)>);
+
+impl Alone {
+    fn of(threads: Option<Threads>) -> Self {
+        Self(threads.and_then(|threads| {
+            // SAFETY: it looks at a number of the calling thread's.
+            let before = unsafe { (threads.most)() };
+            if before == 1 {
+                return None;
+            }
+            // SAFETY: it sets that number.
+            unsafe { (threads.set)(1) };
+            Some((threads, before))
+        }))
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if let Some((threads, before)) = self.0 {
+            // SAFETY: it sets a number of the calling thread's.
+            unsafe { (threads.set)(before) };
+        }
+    }
+}
+
 thread_local! {
-    /// Whether this thread's executions take one thread.
-    static ALONE: Cell<bool> = const { Cell::new(false) };
-    /// This thread's stream, which lives as long as the library does.
-    static STREAM: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
+    /// This thread's stream.
+    static STREAM: OnceCell<Stream> = const { OnceCell::new() };
+}
+
+/// A stream of the opened library's.
+struct Stream(Handle);
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(library) = library() {
+            // SAFETY: it is nobody else's, and the thread, which ends, has waited for all that it ran.
+            unsafe { (library.functions.stream_destroy)(self.0) };
+        }
+    }
 }
 
 impl Library {
@@ -110,12 +185,10 @@ impl Library {
         }
         // SAFETY: it is oneDNN's, version 3, and is never closed.
         let functions = unsafe { Functions::of(&library) }.map_err(refused)?;
-        // SAFETY: the signature is OpenMP's.
-        let threads = unsafe { library.get::<unsafe extern "C" fn(c_int)>(b"omp_set_num_threads\0") };
-        let threads = threads.ok().map(|function| *function);
+        let threads = Threads::of(&library);
         std::mem::forget(library);
         let mut own = Self { functions, engine: ptr::null_mut(), threads, version: text, path: path.to_owned() };
-        own.alone();
+        let _alone = own.alone();
         // SAFETY: the engine is written to.
         let status = unsafe { (own.functions.engine_create)(&raw mut own.engine, CPU, 0) };
         if status != SUCCESS {
@@ -136,30 +209,23 @@ impl Library {
         &self.path
     }
 
-    /// From now on executions of this thread take no others.
-    pub(crate) fn alone(&self) {
-        if !ALONE.replace(true)
-            && let Some(threads) = self.threads
-        {
-            // SAFETY: it sets a number of the calling thread's.
-            unsafe { threads(1) };
-        }
+    /// Until this is dropped, what the library does for this thread takes no others.
+    pub(crate) fn alone(&self) -> Alone {
+        Alone::of(self.threads)
     }
 
     /// This thread's stream.
     pub(crate) fn stream(&self) -> Result<Handle, i32> {
-        let known = STREAM.get();
-        if !known.is_null() {
-            return Ok(known);
-        }
-        let mut stream = ptr::null_mut();
-        // SAFETY: the stream is written to; the engine is the library's.
-        match unsafe { (self.functions.stream_create)(&raw mut stream, self.engine, IN_ORDER) } {
-            SUCCESS => {
-                STREAM.set(stream);
-                Ok(stream)
+        STREAM.with(|known| {
+            if let Some(stream) = known.get() {
+                return Ok(stream.0);
             }
-            status => Err(status),
-        }
+            let mut stream = ptr::null_mut();
+            // SAFETY: the stream is written to; the engine is the library's.
+            match unsafe { (self.functions.stream_create)(&raw mut stream, self.engine, IN_ORDER) } {
+                SUCCESS => Ok(known.get_or_init(|| Stream(stream)).0),
+                status => Err(status),
+            }
+        })
     }
 }

@@ -109,7 +109,7 @@ impl Primitive {
     /// many bytes as it takes.
     pub(crate) unsafe fn run(&self, operands: &[(c_int, &Description, *mut u8)], scratch: *mut u8) -> Result<(), i32> {
         let (library, functions) = (self.library, &self.library.functions);
-        library.alone();
+        let _alone = library.alone();
         let stream = library.stream()?;
         let mut made: Vec<Argument> = Vec::with_capacity(operands.len() + 1);
         let mut status = SUCCESS;

@@ -100,6 +100,7 @@ macro_rules! functions {
 functions! {
     engine_create: b"dnnl_engine_create\0", fn(*mut Handle, c_int, usize) -> Status;
     stream_create: b"dnnl_stream_create\0", fn(*mut Handle, Handle, c_uint) -> Status;
+    stream_destroy: b"dnnl_stream_destroy\0", fn(Handle) -> Status;
     desc_with_strides: b"dnnl_memory_desc_create_with_strides\0", fn(*mut Handle, c_int, *const i64, c_int, *const i64) -> Status;
     desc_with_tag: b"dnnl_memory_desc_create_with_tag\0", fn(*mut Handle, c_int, *const i64, c_int, c_int) -> Status;
     desc_clone: b"dnnl_memory_desc_clone\0", fn(*mut Handle, Handle) -> Status;

@@ -40,6 +40,10 @@ fn strip(from: &[f32], to: &mut [f32], [rows, columns]: [usize; 2], start: usize
 #[cfg(target_arch = "x86_64")]
 fn tile(from: &[f32], apart: usize, to: &mut [f32], wide: usize) {
     use std::arch::x86_64::{_MM_TRANSPOSE4_PS, _mm_loadu_ps, _mm_storeu_ps};
+    #[cfg(test)]
+    if PLAIN.get() {
+        return plain(from, apart, to, wide);
+    }
     assert!(from.len() >= 3 * apart + WIDE && to.len() >= 3 * wide + WIDE);
     let (from, to) = (from.as_ptr(), to.as_mut_ptr());
     // SAFETY: every x86-64 has these instructions, and the slices reach to the ends of the last row and line.
@@ -56,10 +60,13 @@ fn tile(from: &[f32], apart: usize, to: &mut [f32], wide: usize) {
     }
 }
 
+#[cfg(not(target_arch = "x86_64"))]
+use plain as tile;
+
 /// The same, element by element.
 #[inline]
-#[cfg(not(target_arch = "x86_64"))]
-fn tile(from: &[f32], apart: usize, to: &mut [f32], wide: usize) {
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn plain(from: &[f32], apart: usize, to: &mut [f32], wide: usize) {
     let rows: [[f32; WIDE]; WIDE] = std::array::from_fn(|row| std::array::from_fn(|at| from[row * apart + at]));
     for line in 0..WIDE {
         for (to, row) in to[line * wide..][..WIDE].iter_mut().zip(&rows) {
@@ -69,8 +76,20 @@ fn tile(from: &[f32], apart: usize, to: &mut [f32], wide: usize) {
 }
 
 #[cfg(test)]
+thread_local! {
+    /// Whether this thread does without the processor's vectors.
+    static PLAIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+#[cfg(test)]
 mod tests {
-    use super::turn;
+    use super::{PLAIN, turn};
+
+    #[test]
+    fn every_element_is_where_it_belongs_without_vectors() {
+        PLAIN.set(true);
+        every_element_is_where_it_belongs();
+    }
 
     #[test]
     fn every_element_is_where_it_belongs() {

@@ -11,16 +11,13 @@ from functools import cache, partial
 from importlib import import_module
 from threading import Condition
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from weft._core import Engine
-
-__all__ = ["find", "limited", "of_engine"]
-
-#: Ops beside those of `weft.linalg` whose NumPy function calls BLAS.
-_PRODUCTS = frozenset(["einsum", "matmul", "tensordot", "vecdot"])
+    from weft._registry.op import Op
 
 
 @cache
@@ -41,34 +38,53 @@ def find() -> tuple[Any, ...]:
     return tuple(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
+#: How long a call waits for those with another number before it looks again: one that was interrupted tells nobody.
+_LOOK = 0.1
+
+
 def _nothing(*, force: bool) -> None:
     """Do what libraries need that any thread may set."""
 
 
+class _Call:
+    """A call that runs under a number of threads: for as long as its object lives, however it ends."""
+
+    __slots__ = ("__weakref__",)
+
+
 class _Shared:
-    """Who runs under a number of threads now, and what restores the one before."""
+    """Who runs under a number of threads now, and what restores the one before.
+
+    An interrupt may end a call at any line, so nobody is counted: who runs is who is alive.
+    """
 
     def __init__(self) -> None:
         self.changed = Condition()
-        self.running = 0
+        self.running: WeakSet[_Call] = WeakSet()
         self.threads = 0
-        self.before: list[int] = []
+        self.before: list[int] | None = None
+        """What the process has set; None while that holds."""
 
-    def enter(self, threads: int) -> None:
+    def is_free(self) -> bool:
+        return not self.running
+
+    def enter(self, call: _Call, threads: int) -> None:
         with self.changed:
             while self.running and self.threads != threads:
-                self.changed.wait()
+                self.changed.wait(_LOOK)
             if not self.running:
-                self.before = [library.get_num_threads() for library in find()]
+                if self.before is None:
+                    self.before = [library.get_num_threads() for library in find()]
                 self.threads = threads
                 self._set([threads] * len(self.before))
-            self.running += 1
+            self.running.add(call)
 
-    def leave(self) -> None:
+    def leave(self, call: _Call) -> None:
         with self.changed:
-            self.running -= 1
-            if not self.running:
+            self.running.discard(call)
+            if not self.running and self.before is not None:
                 self._set(self.before)
+                self.before = None
                 self.changed.notify_all()
 
     def _set(self, counts: list[int]) -> None:
@@ -89,17 +105,18 @@ def limited(threads: int | None) -> Generator[None]:
     if threads is None:
         yield
         return
-    _shared.enter(threads)
+    call = _Call()
     try:
+        _shared.enter(call, threads)
         yield
     finally:
-        _shared.leave()
+        _shared.leave(call)
 
 
-def of_engine(engine: Engine, op: str, run: Callable[..., None]) -> Callable[..., None]:
+def of_engine(engine: Engine, op: Op, run: Callable[..., None]) -> Callable[..., None]:
     """Return what runs a hosted op on the host: with the engine's number of threads, if it has one and the op calls BLAS."""
     threads = engine.blas_threads
-    if threads is None or not (op.startswith("linalg.") or op in _PRODUCTS):
+    if threads is None or not op.attribute("blas", False):
         return run
     return partial(_run, threads, run)
 

@@ -10,19 +10,19 @@ from weft._call.devices import device_of, place
 from weft._call.inline import USUAL
 from weft._call.listening import hear_nothing
 from weft._call.operands import as_array, engine_of, listed, values
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, values_here, wrap
+from weft._registry.sieve import sieved
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["eager", "eager_once"]
-
 #: Functions that set no flags of floating-point numbers.
-_EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
+EXACT: set[Callable[..., Any]] = {np.nonzero, np.argwhere}
 
 
+@sieved
 def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
     """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
 
@@ -63,7 +63,7 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
         if is_symbol(x) or x._elsewhere:
             return eager_once(name, func, *found, **kw)
         x.wait_to_read()
-    if func in _EXACT:
+    if func in EXACT:
         made = values_here(func, name, found, USUAL, kw)
     else:
         with np.errstate(all="ignore"):

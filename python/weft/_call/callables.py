@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft._call.operands import Operand
     from weft._registry.avals import DType
 
-__all__ = ["cast", "of_compute", "of_ufunc"]
-
 _ARRAY, _MUTATED = object(), object()  # where the next array goes among an op's scalars
 
 
@@ -63,7 +61,7 @@ def _run_ufunc(
     ufunc: np.ufunc,
     signature: tuple[DType, ...] | None,
     template: tuple[Any, ...],
-    masked: bool,  # noqa: FBT001 - bound by position, before the views
+    masked: bool,
     *views: Any,
 ) -> None:
     outs, ins = views[: ufunc.nout], iter(views[ufunc.nout :])
@@ -71,8 +69,13 @@ def _run_ufunc(
     options: dict[str, Any] = {"where": next(ins)} if masked else {}
     if signature is not None:
         options["signature"] = signature
+    # Some of NumPy's loops leave elements out where those of an output do not lie one after the other.
+    rows = tuple([out if out.flags.forc else out.copy() for out in outs])
     with np.errstate(all="ignore"):
-        ufunc(*args, out=outs, **options)
+        ufunc(*args, out=rows, **options)
+    for out, row in zip(outs, rows, strict=True):
+        if out is not row:
+            np.copyto(out, row)
 
 
 def _run_plainly(

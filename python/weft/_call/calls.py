@@ -32,8 +32,6 @@ if TYPE_CHECKING:
         def __call__(self, op: Op, *arrays: Any, **attributes: Any) -> tuple[NDArray, ...]: ...
 
 
-__all__ = ["DType", "Elements", "one", "several"]
-
 DType: TypeAlias = np.dtype[Any]
 Elements: TypeAlias = np.ndarray[Any, Any]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from weft._call.backends import backend_of
 from weft._call.callables import cast
 from weft._core import Loop, NDArray, bare, copy_elements, push_compute
 
 if TYPE_CHECKING:
     from weft._registry.avals import DType
-
-__all__ = ["cast_loop", "choose_loop", "copy_cast"]
 
 
 @cache
@@ -33,9 +32,7 @@ def copy_cast(target: NDArray, x: NDArray) -> None:
     if x.dtype == target.dtype:
         copy_elements(target, x)
     elif target._elsewhere or x._elsewhere:
-        from weft._cuda import transfers  # noqa: PLC0415 - for those alone who have a device
-
-        transfers.copy_cast(target, x)
+        backend_of(target, x).copy_cast(target, x)
     elif (loop := cast_loop(x.dtype, target.dtype)) is not None:
         loop.push((target,), (x,))
     else:

@@ -2,16 +2,18 @@
 
 Logical CPU devices share the machine's memory; under the ``per_device`` policy each has workers of its own. An op runs
 on the device of its output, or else of its first input, and its results belong there; views are where their memory is.
-A CUDA device has memory of its own: an array is on it from the beginning, and nothing else gets there but by a copy.
+Other kinds of devices have memory of their own (`backends`): an array is there from the beginning, and nothing else gets
+there but by a copy.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._call.symbol_hook import UnknownFactError, is_symbol
-from weft._core import _FIRST_CUDA_DEVICE, copy_elements, cuda_empty, empty
-from weft._engine.labels import Device, cpu, gpu
+from weft._call.backends import backend_named
+from weft._core import copy_elements, empty
+from weft._engine.labels import Device, cpu, numbered
+from weft._registry.symbol_hook import UnknownFactError, is_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
     #: A device or its name; None is the first CPU.
     Where: TypeAlias = Device | str | None
-
-__all__ = ["as_device", "device_of", "new", "place"]
 
 _CPU = cpu()
 
@@ -63,9 +63,7 @@ def device_of(x: NDArray | Outline) -> Device:
         if is_symbol(x):
             raise UnknownFactError("where a symbol will be computed is not known") from None
         raise
-    if number >= _FIRST_CUDA_DEVICE:
-        return gpu(number - _FIRST_CUDA_DEVICE)
-    return cpu(number) if number else _CPU
+    return numbered(number) if number else _CPU
 
 
 def new(shape: Sequence[int], dtype: DType, engine: Engine, device: Device) -> NDArray:
@@ -78,18 +76,18 @@ def new(shape: Sequence[int], dtype: DType, engine: Engine, device: Device) -> N
     >>> new((2, 3), weft.float32, weft.get_engine(), weft.cpu(1)).device
     weft.Device('cpu:1')
     """
-    if device.kind == "cuda":
-        return cuda_empty(shape, dtype, engine, device.index)
+    if device.kind != "cpu":
+        return backend_named(device.kind).empty(shape, dtype, engine, device.index)
     return place(empty(shape, dtype, engine), device)
 
 
 def place(x: NDArray, device: Device) -> NDArray:
     """Say on which device a new array of the host is, before anything else is done with it, and return it there.
 
-    On a CUDA device it becomes another array, to which its values are copied.
+    On a device with memory of its own it becomes another array, to which its values are copied.
     """
-    if device.kind == "cuda":
-        moved = cuda_empty(x.shape, x.dtype, x.engine, device.index)
+    if device.kind != "cpu":
+        moved = backend_named(device.kind).empty(x.shape, x.dtype, x.engine, device.index)
         copy_elements(moved, x)
         return moved
     x._place(device._number)

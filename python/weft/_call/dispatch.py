@@ -19,7 +19,6 @@ import numpy as np
 from weft._call import door, operands, outputs, plans
 from weft._call.copies import copy_cast
 from weft._call.listening import hear
-from weft._call.symbol_hook import Composing, compose
 from weft._core import (
     NDArray,
     answer_here,
@@ -30,7 +29,10 @@ from weft._core import (
     tape_opens,
     tape_pause,
 )
-from weft._registry.avals import Aval, avals_of, broadcast_shapes, scalar_dtype
+from weft._registry.avals import Aval, as_dtype, avals_of, broadcast_shapes, scalar_dtype
+from weft._registry.op import set_dispatcher
+from weft._registry.sieve import sifted
+from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.avals import DType
     from weft._registry.op import Op
-
-__all__ = ["call"]
 
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
@@ -49,7 +49,7 @@ _ELSEWHERE = 3
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
 
-def call(
+def call(  # noqa: C901 - the ways out are short
     op: Op,
     *arrays: Any,
     out: Any = None,
@@ -83,10 +83,10 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    if out is not None:
-        return _written(op, arrays, out, attributes, engine)
     opened = 0
     try:
+        if out is not None:
+            return _written(op, arrays, out, attributes, engine)
         if (made := _shortly(op, arrays, attributes)) is not None:
             return made
         opened = tape_opens(arrays)
@@ -104,7 +104,10 @@ def call(
             tape_pause(False)
         if isinstance(error, Composing):
             return compose(op, arrays, attributes, out)
-        raise
+        refusal = sifted(error)
+        if refusal is error:
+            raise
+        raise refusal from error
     if opened:
         # Here, and in no function of its own: the tape walks back through weft's frames to the caller's line.
         tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening
@@ -223,22 +226,22 @@ def _elementwise(
     op: Op,
     arrays: tuple[Any, ...],
     out: Any,
-    where: Any = True,  # noqa: FBT002 - an array-like of bool
+    where: Any = True,
     dtype: Any = None,
 ) -> tuple[NDArray, ...]:
     """Push an op with a ufunc, whatever its operands and its results are."""
     ufunc = op.ufunc
-    assert ufunc is not None  # noqa: S101 - for the type checker
+    assert ufunc is not None
     if len(arrays) != ufunc.nin:
         raise ArgumentTypeError(f"{op.name}() takes {ufunc.nin} arrays, and {len(arrays)} were given")
     given = operands.coerce(arrays, out, some_array=True)
     kinds = tuple([x.dtype if isinstance(x, NDArray) else x.__class__ for x in given])
-    plan = plans.find(op, kinds, None if dtype is None else operands.as_dtype(dtype))
+    plan = plans.find(op, kinds, None if dtype is None else as_dtype(dtype))
     exact = True
     try:
         given = plan.immediates(given)
     except OverflowError:
-        if op.name not in plans.COMPARISONS:
+        if op.operator not in plans.COMPARISONS:
             raise
         exact = False  # NumPy compares with any integer
     mask = None if where is True else _mask(where, given)
@@ -314,3 +317,6 @@ def _computed(
             if target is not result:
                 copy_cast(target, result)
     return final
+
+
+set_dispatcher(call, plans.forget)

@@ -4,7 +4,7 @@
 |---|---|
 | a native loop | element-wise ops whose dtypes are those of one of NumPy's inner loops |
 | the op's attribute "push" | ops that know a faster way than their `compute`, on the host |
-| kernels of a device | what has some there, by `weft._cuda` |
+| kernels of a device | what has some there, by the device's `Backend` |
 | the op's attribute "push_on_device" | ops that are carried out by another library there |
 | a callable, run by a worker with the GIL | everything else |
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft._call import blas, callables, inline
+from weft._call.backends import backend_of
 from weft._call.copies import copy_cast
 from weft._call.operands import share
 from weft._call.outputs import check_writable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from weft._call.plans import Plan
     from weft._registry.avals import DType
     from weft._registry.op import Op
-
-__all__ = ["Call", "submit"]
 
 _INPUT = Input()
 
@@ -73,7 +72,7 @@ def submit(call: Call) -> None:
     on_device = bool(call.results) and call.results[0]._elsewhere
     if call.plan is not None:
         if on_device:
-            _to_device(call, call.plan)
+            backend_of(call.results[0]).elementwise(call)
         else:
             _to_host(call, call.plan)
         return
@@ -94,24 +93,12 @@ def _noted(call: Call) -> dict[str, Any]:
 
 def _push(call: Call, *, on_device: bool) -> None:
     """Push an op that has no ufunc."""
-    own = call.op.attribute("kernels" if on_device else "push", None)
-    if own is not None and not on_device and own(call.results, call.given, **call.attributes):
+    if on_device and backend_of(call.results[0]).launch(call.op, call.results, call.given, call.attributes):
         return
-    if own is not None and on_device:
-        from weft._cuda import functions  # noqa: PLC0415 - for those alone who have a device
-
-        if functions.push(own, call.results, call.given, call.attributes):
-            return
-    theirs = call.op.attribute("push_on_device", None) if on_device else None
-    if theirs is not None and theirs(call.results, call.given, **call.attributes):
+    own = call.op.attribute("push_on_device" if on_device else "push", None)
+    if own is not None and own(call.results, call.given, **call.attributes):
         return
     _as_callable(call, on_device=on_device)
-
-
-def _to_device(call: Call, plan: Plan) -> None:
-    from weft._cuda import elementwise  # noqa: PLC0415 - for those alone who have a device
-
-    elementwise.push(call.op, plan.inputs, plan.outputs, call.results, call.given, call.mask, signed=call.exact)
 
 
 def _to_host(call: Call, plan: Plan) -> None:
@@ -175,12 +162,10 @@ def _as_callable(call: Call, *, on_device: bool) -> None:
             check_writable(x)
     compute = op.compute["cpu"]
     if on_device:
-        from weft._cuda.hosted import compute_of  # noqa: PLC0415 - for those alone who have a device
-
-        compute = compute_of(op)
+        compute = backend_of(call.results[0]).compute_of(op)
     run = callables.of_compute(compute, given, len(call.results), op.mutates, call.attributes)
     if not on_device and (call.results or inputs):
-        run = blas.of_engine((call.results or inputs)[0].engine, op.name, run)
+        run = blas.of_engine((call.results or inputs)[0].engine, op, run)
     if call.fresh and not mutated and not on_device and inline.computed(op, run, call.results, inputs):
         return
     push_compute(run, call.results, inputs, mutated, name=op.name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.backends import backend_of
 from weft._call.copies import copy_cast
 from weft._call.listening import hear_write
 from weft._call.outputs import broadcast_or_none
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._registry.avals import Aval, DType
-
-__all__ = ["assign", "check_assigned", "fill", "filling_loop"]
 
 _loops: dict[DType, Loop] = {}
 
@@ -46,9 +45,7 @@ def fill(target: NDArray, value: Any) -> None:
         _hear_write(target, value, lambda: fill(target, value))
         return
     if target._elsewhere:
-        from weft._cuda.elementwise import filling  # noqa: PLC0415 - for those alone who have a device
-
-        filling(dtype).push((target,), (value,))
+        backend_of(target).fill(target, value)
         return
     filling_loop(dtype).push((target,), (not value if dtype.kind == "b" else value,))
 
@@ -58,7 +55,7 @@ def filling_loop(dtype: DType) -> Loop:
     loop = _loops.get(dtype)
     if loop is None:
         found = Loop.of(np.logical_not if dtype.kind == "b" else np.positive, (dtype, dtype))
-        assert found is not None, dtype  # noqa: S101 - for the type checker: every dtype of ours has one
+        assert found is not None, dtype  # every dtype of ours has one
         loop = _loops[dtype] = found
     return loop
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._registry.op import Op
 
-__all__ = ["FEW", "GATHERED", "USUAL", "answers", "computed", "made"]
-
 #: Elements up to which arrays of few numbers, as ranges are, are asked of the core; its own limit is as many bytes as these of float64.
 FEW = 1 << 13
 
@@ -33,9 +31,6 @@ GATHERED = 1 << 17
 USUAL = 1 << 16
 _LONG = 1 << 11
 _THEIRS = 0
-
-#: Beginnings of the names of ops that take longer the more elements there are.
-_LONG_NAMES = ("linalg.", "fft.", "nn.", "convolve", "einsum", "tensordot", "cov", "matmul", "vecdot", "interp")
 
 _limits: dict[Op, int] = {}
 
@@ -69,4 +64,4 @@ def _limit(op: Op) -> int:
         return USUAL if getattr(np, op.ufunc.__name__, None) is op.ufunc else _THEIRS
     if not getattr(op.compute["cpu"], "__module__", "").startswith("weft."):
         return _THEIRS
-    return _LONG if op.name.startswith(_LONG_NAMES) else USUAL
+    return _LONG if op.attribute("superlinear", False) else USUAL

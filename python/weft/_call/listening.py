@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._call import operands, outputs
-from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, Scope, tape_check_target, tape_entry, tape_hears, tape_note
+from weft._registry.op import get_op
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
     Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
-
-__all__ = ["check_changed", "hear", "hear_nothing", "hear_write"]
 
 
 def _reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
@@ -56,11 +55,8 @@ def hear(
             seen = _kept(given, targets, reads)
     changed = [given[at] for at in op.mutates]
     check_changed(op.name, changed)
-    before = tape_pause(True)
-    try:
+    with Scope(paused=True):
         results = push(op, given, out, attributes)
-    finally:
-        tape_pause(before)
     if reads is not None:
         tape_note(op, attributes or None, seen, results, reads, bool(targets))
     elif targets:
@@ -120,8 +116,7 @@ def _hear_masked(
     push: Push,
 ) -> tuple[NDArray, ...]:
     """Push an op on some of the elements: on ones in place of the others, among which the results are chosen."""
-    from weft._ops.searching import where  # noqa: PLC0415 - which is a function of arrays
-
+    where: Any = get_op("where")
     given = operands.coerce(arrays, out)
     like = next(x for x in given if isinstance(x, NDArray))
     chosen = operands.as_array(attributes["where"], like)
@@ -132,7 +127,7 @@ def _hear_masked(
     final: list[NDArray] = []
     for result, target in zip(results, outputs.targets_of(out, len(results)), strict=True):
         if target is None:
-            final.append(where(chosen, result, 0))  # type: ignore[arg-type] # three operands give an array
+            final.append(where(chosen, result, 0))
         else:
             outputs.check_target(op.name, target, result.shape, result.dtype)
             target[...] = where(chosen, result, target)
@@ -161,9 +156,6 @@ def hear_write(
     """Push, by `push`, what overwrites `target` by the value that `op` has for `inputs`, and note it."""
     tape_check_target(op.name, target)
     seen = _kept(inputs, (target,), reads)
-    before = tape_pause(True)
-    try:
+    with Scope(paused=True):
         push()
-    finally:
-        tape_pause(before)
     tape_note(op, attributes, seen, (target,), reads, True)

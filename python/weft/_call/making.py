@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._call import inline
+from weft._call.backends import backend_named
 from weft._call.calls import one
 from weft._call.devices import as_device, new, place
 from weft._call.operands import engine_of
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from weft._core import Engine, NDArray
     from weft._registry.avals import DType
     from weft._registry.op import Op
-
-__all__ = ["made"]
 
 
 def made(
@@ -29,11 +28,8 @@ def made(
     """Push an op that makes an array out of numbers: on a device of its own memory by a kernel, or else on the host."""
     where, engine = as_device(device), engine or engine_of()
     if where.kind != "cpu":
-        from weft._cuda import functions  # noqa: PLC0415 - for those alone who have a device
-
         made = new(shape, dtype, engine, where)
-        name = op.attribute("kernels", None)
-        if name is not None and functions.push(name, (made,), (), {"dtype": dtype, **attributes}):
+        if backend_named(where.kind).launch(op, (made,), (), {"dtype": dtype, **attributes}):
             return made
     host = where if where.kind == "cpu" else as_device(None)
     result = new(shape, dtype, engine, host)

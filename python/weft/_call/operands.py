@@ -6,30 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from weft._call.symbol_hook import Composing, is_symbol
 from weft._core import NDArray, wrap
 from weft._engine.default import get_engine
 from weft._registry.avals import SUPPORTED, as_dtype
+from weft._registry.symbol_hook import Composing, is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.avals import DType
-
-__all__ = [
-    "ArrayLike",
-    "Operand",
-    "as_array",
-    "as_dtype",
-    "coerce",
-    "engine_of",
-    "host_array",
-    "is_host",
-    "listed",
-    "read_only",
-    "share",
-    "values",
-]
 
 #: Whatever `as_array` takes: what NumPy takes, and more.
 ArrayLike: TypeAlias = Any

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import Aval, DType
     from weft._registry.op import Op
 
-__all__ = ["broadcast_or_none", "check_target", "check_writable", "computed", "elementwise", "is_plain", "targets_of"]
-
 
 def is_plain(out: object, dtypes: tuple[DType, ...], arrays: tuple[Any, ...]) -> TypeGuard[NDArray]:
     """Return whether `out` is one array that needs no check: of the right dtype and shape, and nobody else's memory."""

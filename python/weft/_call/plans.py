@@ -19,28 +19,8 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
-__all__ = ["COMPARISONS", "LOOPED", "Plan", "find", "forget", "remember"]
-
-COMPARISONS = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
-#: Operators whose loops the type slots may run. Not "pow": NumPy's integer loop raises, which a loop without the GIL cannot,
-#: and its operator ** squares where the exponent is 2.
-LOOPED = COMPARISONS | {
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-    "negative",
-    "positive",
-    "abs",
-    "bitwise_invert",
-}
+#: Operators that compare.
+COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
 
 
 class Plan:
@@ -57,7 +37,7 @@ class Plan:
 
     def __init__(self, op: Op, kinds: tuple[Any, ...], dtype: DType | None) -> None:
         ufunc = op.ufunc
-        assert ufunc is not None  # noqa: S101 - for the type checker: only such ops have plans
+        assert ufunc is not None  # only such ops have plans
         self.replaced = op.replaced
         weak = [not isinstance(kind, np.dtype) for kind in kinds]
         avals = [Aval((), scalar_dtype(kind) if soft else kind, soft) for kind, soft in zip(kinds, weak, strict=True)]
@@ -66,17 +46,17 @@ class Plan:
             inferred = op.infer(*avals)  # a user's rule may refuse what the ufunc takes, or give another dtype
             self.outputs = tuple(each.dtype for each in (inferred if isinstance(inferred, tuple) else (inferred,)))
         #: None where NumPy has a loop for the operands alone: it compares int64 with uint64, but casts nothing to them.
-        mixed = op.name in COMPARISONS and len(set(self.inputs)) > 1
+        mixed = op.operator in COMPARISONS and len(set(self.inputs)) > 1
         self.signature = None if mixed else (*self.inputs, *self.outputs)
         self.scalars = tuple((position, self.inputs[position]) for position, soft in enumerate(weak) if soft)
         exact = all(soft or kind == each for kind, soft, each in zip(kinds, weak, self.inputs, strict=True))
         loop = Loop.of(ufunc, (*self.inputs, *self.outputs)) if exact else None
         if loop is not None and op.operator and len(set(self.inputs)) == 1:
             cache_loop(op.name, self.inputs, loop, self.outputs[0])
-        elif op.operator and not any(weak) and len(kinds) == 2 and len(set(self.inputs)) == 1:  # noqa: PLR2004 - a pair
+        elif op.operator and not any(weak) and len(kinds) == 2 and len(set(self.inputs)) == 1:  # a pair
             find(op, self.inputs, None)  # small operands are cast by themselves, and take the loop then
         self.native = None if "cpu" in self.replaced else loop
-        self.loop = None if "cuda" in self.replaced else self.native
+        self.loop = None if self.replaced - {"cpu"} else self.native
 
     def immediates(self, given: tuple[Operand, ...]) -> tuple[Operand, ...]:
         """Return the operands with Python scalars as the loop takes them; OverflowError if one does not fit."""

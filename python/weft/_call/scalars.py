@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.errors import ArgumentTypeError
+from weft.errors import ArgumentOverflowError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._registry.avals import DType
-
-__all__ = ["element", "number", "number_of"]
 
 _LARGEST = {np.dtype(kind).itemsize: float(np.finfo(kind).max) for kind in (np.float16, np.float32, np.float64)}
 _PARTS: dict[int, DType] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
@@ -45,7 +43,7 @@ def number(value: Any, dtype: DType) -> bool | int | float | complex:
         bits = 8 * dtype.itemsize - (kind == "i")
         low = -(1 << bits) if kind == "i" else 0
         if not low <= value < 1 << bits:
-            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+            raise ArgumentOverflowError(f"Python integer {value} out of bounds for {dtype}")
         return value  # type: ignore[no-any-return] # an int, just made
     if kind == "b":
         return bool(value)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft._call.symbol_hook import compose
 from weft._core import NDArray, tape_hear_view
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import Shape, contiguous_strides
+from weft._registry.symbol_hook import compose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._registry.avals import DType
-
-__all__ = ["Layout", "register_view", "view"]
 
 
 class Layout(NamedTuple):
@@ -58,7 +58,7 @@ def view(
 
 
 def register_view(
-    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = ()
+    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = (), rule: str | None = None
 ) -> Callable[[Callable[..., Layout]], Callable[..., NDArray]]:
     """Register a view op from `layout(shape, strides, **attributes)`; the result makes the view of an NDArray.
 
@@ -70,6 +70,8 @@ def register_view(
         NumPy's function of the same meaning, for places that cannot share memory: `copy(x, **attributes)`.
     aliases : tuple of str, optional
         Further names of the op.
+    rule : str, optional
+        The common rule for shapes that holds, both ways.
     """
 
     def decorate(layout: Callable[..., Layout]) -> Callable[..., NDArray]:
@@ -93,6 +95,8 @@ def register_view(
         op.set_attribute("attribute_names", code.co_varnames[2 : code.co_argcount + code.co_kwonlyargcount])
         op.set_attribute("view", show)
         op.set_attribute("shares_memory", value=True)
+        if rule is not None:
+            state(op, infer_shape=rule)
         return show
 
     return decorate

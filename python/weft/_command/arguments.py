@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
-__all__ = ["positive"]
-
 
 def positive(text: str) -> int:
     """Read a number of at least 1.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["VARIABLES", "unknown"]
-
 #: What each one does. docs/install.md lists the same.
 VARIABLES = {
     "WEFT_POLICY": "policy of the default engine: work_stealing, per_device or serial",
@@ -17,6 +15,7 @@ VARIABLES = {
     "WEFT_COMM_CHECK": "1 lets ranks compare what they call before each collective, 0 does not",
     "WEFT_COMM_TIMEOUT": "seconds that a rank waits for the others, 600 if nobody says otherwise",
     "WEFT_ONEDNN_LIBRARY": "path of oneDNN's library, where it is not in its usual place, or off",
+    "WEFT_VECTORS": "vectors of programs' element-wise ops and of networks' kernels, not the widest: sse2, avx2, avx512, neon, plain",
 }
 
 

@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 
 import weft
 from weft._command.environment import VARIABLES, unknown
-from weft._core import _debug_build
+from weft._core import _debug_build, vectors
 from weft._machine.gpus import cupy, gpus
+from weft._machine.platforms import platform
 from weft._machine.processors import cpu_quota, processor_name, system, usable_cpus
 from weft._machine.software import blas, python, version_of
 from weft._nn.onednn import onednn
 from weft.errors import ArgumentValueError
-
-__all__ = ["Facts", "facts"]
 
 #: Values by name, by section.
 Facts: TypeAlias = dict[str, dict[str, Any]]
@@ -62,6 +61,7 @@ def _versions() -> dict[str, str | float | None]:
         "weft": weft.__version__,
         "build": "debug: times mean nothing" if _debug_build else "release",
         "wheel": ", ".join(tags) or None,
+        "platform": platform(),
         "python": python(),
         "switch_interval": sys.getswitchinterval(),
         "numpy": version_of("numpy"),
@@ -72,12 +72,14 @@ def _versions() -> dict[str, str | float | None]:
 def _kernels() -> dict[str, str]:
     """Return what computes kernels of networks."""
     version, where = onednn()
+    taken, available = vectors()
     few, own = "of few channels: sums along rows", "weft's own products of columns"
     return {
         "onednn": f"not used: {where}" if version is None else f"{version}, {where}",
         "convolutions_float32": f"{few}; others: {own}" if version is None else f"oneDNN; {few}; small ones: {own}",
         "convolutions_float64": own,
         "others": "weft's own loops; on CUDA devices: CuPy",
+        "vectors": f"{taken}, of {', '.join(available)}",
     }
 
 

@@ -10,8 +10,6 @@ from weft._command.running import CommandError
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
 
-__all__ = ["add_to"]
-
 
 def add_to(commands: _SubParsersAction[Any]) -> None:
     """Add the command to a parser's."""

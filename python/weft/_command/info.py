@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from weft._command.environment_report import Facts
 
-__all__ = ["add_to"]
-
 _GIB = 2**30
 
 

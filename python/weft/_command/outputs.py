@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["check_picture", "check_suffix", "check_trace"]
-
 
 def check_trace(path: Path) -> None:
     """See to it that a trace can be written.

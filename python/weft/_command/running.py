@@ -11,8 +11,6 @@ from weft.errors import WeftError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["INTERRUPTED", "CommandError", "run"]
-
 #: The status after Ctrl-C, as shells have it.
 INTERRUPTED = 130
 #: That of a command that was called wrongly, as argparse has it.

@@ -11,8 +11,6 @@ from weft._trace.optional import need
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["aligned", "show"]
-
 
 def show(title: str, rows: Sequence[Sequence[str]], *, header: bool = True) -> None:
     """Print a table.

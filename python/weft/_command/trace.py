@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from weft._trace.summary import Summary
 
-__all__ = ["add_to"]
-
 _EXAMPLES = """\
 examples:
   weft trace script.py                       the summary alone

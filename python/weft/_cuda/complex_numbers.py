@@ -6,8 +6,6 @@ Functions", 1987) and FreeBSD's msun describe; quotients by R. L. Smith's algori
 
 from __future__ import annotations
 
-__all__ = ["EXPRESSIONS", "HEADER"]
-
 #: Functions that the expressions use.
 HEADER = r"""
 template <class T> __device__ bool nan_(T x) { return x != x; }
@@ -144,52 +142,3 @@ template <class T> __device__ Complex<T> complex_tanh(Complex<T> z) {
 }
 template <class T> __device__ Complex<T> turned(Complex<T> z) { return made(-z.im, z.re); }
 """
-
-_LOG2_E = "1.442695040888963407359924681001892137"
-_LOG10_E = "0.434294481903251827651128918916605082"
-_LN_2 = "0.693147180559945309417232121458176568"
-#: By NumPy's name of the function, as `weft._cuda.expressions` has them.
-EXPRESSIONS = {
-    "add": "made(a.re + b.re, a.im + b.im)",
-    "subtract": "made(a.re - b.re, a.im - b.im)",
-    "multiply": "made(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)",
-    "divide": "complex_quotient(a, b)",
-    "negative": "made(-a.re, -a.im)",
-    "conjugate": "made(a.re, -a.im)",
-    "square": "made(a.re * a.re - a.im * a.im, a.re * a.im + a.im * a.re)",
-    "reciprocal": "complex_reciprocal(a)",
-    "absolute": "hypot(a.re, a.im)",
-    "sign": "complex_sign(a)",
-    "rint": "made(rint(a.re), rint(a.im))",
-    "equal": "a.re == b.re && a.im == b.im",
-    "not_equal": "a.re != b.re || a.im != b.im",
-    "greater": "greater(a, b)",
-    "greater_equal": "at_least(a, b)",
-    "less": "greater(b, a)",
-    "less_equal": "at_least(b, a)",
-    "maximum": "nan_(a) || at_least(a, b) ? a : b",
-    "minimum": "nan_(a) || at_least(b, a) ? a : b",
-    "fmax": "nan_(b) || at_least(a, b) ? a : b",
-    "fmin": "nan_(b) || at_least(b, a) ? a : b",
-    "logical_and": "truth(a) && truth(b)",
-    "logical_or": "truth(a) || truth(b)",
-    "logical_xor": "truth(a) != truth(b)",
-    "logical_not": "!truth(a)",
-    "isnan": "nan_(a)",
-    "isinf": "infinite_(a.re) || infinite_(a.im)",
-    "isfinite": "finite_(a.re) && finite_(a.im)",
-    "exp": "complex_exp(a)",
-    "exp2": f"complex_exp(times(a, (decltype(a.re)){_LN_2}))",
-    "expm1": "complex_expm1(a)",
-    "log": "complex_log(a)",
-    "log2": f"times(complex_log(a), (decltype(a.re)){_LOG2_E})",
-    "log10": f"times(complex_log(a), (decltype(a.re)){_LOG10_E})",
-    "log1p": "complex_log1p(a)",
-    "sqrt": "complex_sqrt(a)",
-    "sinh": "complex_sinh(a)",
-    "cosh": "complex_cosh(a)",
-    "tanh": "complex_tanh(a)",
-    "sin": "swapped(complex_sinh(swapped(a)))",
-    "cos": "complex_cosh(turned(a))",
-    "tan": "swapped(complex_tanh(swapped(a)))",
-}

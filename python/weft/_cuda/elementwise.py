@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._call.operands import share
-from weft._core import CudaLoop, NDArray, cache_cuda_loop
+from weft._core import CudaLoop, NDArray, cache_cuda_loop, find_op
 from weft._cuda import hosted
-from weft._cuda.expressions import expression
+from weft._cuda.expressions import chosen, expression
 from weft._cuda.nvrtc import build
 from weft._cuda.sources import OPTIONS, Elementwise
 from weft._registry.avals import as_dtype
@@ -20,8 +20,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
-
-__all__ = ["casting", "copying", "filling", "kernels", "of_ufunc", "push", "push_parts"]
 
 _BOOL = np.dtype(np.bool_)
 
@@ -50,7 +48,7 @@ class _Kernels:
 
     kernel: Elementwise
 
-    def __call__(self, capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
+    def __call__(self, capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:
         source = self.kernel.source(strided=strided, scalars=scalars)
         return self.kernel.name, build(self.kernel.name, source, capability, OPTIONS)
 
@@ -62,7 +60,7 @@ def _loop(
     output: DType,
     computed: tuple[DType, ...],
     result: DType,
-    masked: bool,  # noqa: FBT001 - part of a key
+    masked: bool,
 ) -> CudaLoop | None:
     """Return the kernels of a ufunc, or None if there are none."""
     body = expression(name, computed)
@@ -95,9 +93,7 @@ def filling(dtype: DType) -> CudaLoop:
 
 def _passing(name: str, from_: DType, to: DType) -> CudaLoop:
     """Return the kernels that write what they read."""
-    body = expression("positive", (from_,))
-    assert body is not None  # noqa: S101 - for the type checker: it is in the table
-    return kernels(name, body, (from_,), to, (from_,), from_)
+    return kernels(name, "a", (from_,), to, (from_,), from_)
 
 
 def push(
@@ -128,7 +124,7 @@ def push(
         Whether the scalars are of the dtypes `computed`.
     """
     ufunc = op.ufunc
-    assert ufunc is not None  # noqa: S101 - for the type checker
+    assert ufunc is not None
     inputs = tuple(x.dtype if isinstance(x, NDArray) else dtype for x, dtype in zip(operands, computed, strict=True))
     given = operands if mask is None else (*operands, mask)
     kept = (
@@ -172,29 +168,19 @@ def _check_exponent(exponent: Any) -> None:
         raise ArgumentValueError("Integers to negative integer powers are not allowed.")
 
 
-#: Functions of two results, and the functions of one that give these.
-_PARTS: dict[np.ufunc, tuple[str, str]] = {
-    np.divmod: ("floor_divide", "remainder"),
-    np.modf: ("modf_fraction", "trunc"),
-    np.frexp: ("frexp_mantissa", "frexp_exponent"),
-}
-
-
 def push_parts(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> bool:
     """Push a function of two results as two kernels, if it is one that has them."""
-    names = _PARTS.get(ufunc)
+    op: Op | None = find_op(ufunc.__name__)
+    stated: dict[str, Any] | None = None if op is None or ufunc.nout == 1 else op.attribute("cuda", None)
     arrays = [x for x in operands if isinstance(x, NDArray)]
-    if names is None or any(share(x, out) for x in arrays for out in results):
+    if stated is None or any(share(x, out) for x in arrays for out in results):
         return False
     dtype = arrays[0].dtype
     inputs = (dtype,) * len(operands)
-    found = [
-        _loop(name, inputs, out.dtype, inputs, out.dtype, masked=False)
-        for name, out in zip(names, results, strict=True)
-    ]
-    if any(x.dtype != dtype for x in arrays) or None in found:
+    bodies = [chosen(each, inputs) for each in stated.values()]
+    if any(x.dtype != dtype for x in arrays) or None in bodies:
         return False
-    for loop, out in zip(found, results, strict=True):
-        assert loop is not None  # noqa: S101 - for the type checker
-        loop.push((out,), operands)
+    for name, body, out in zip(stated, bodies, results, strict=True):
+        assert body is not None
+        kernels(name, body, inputs, out.dtype, inputs, out.dtype).push((out,), operands)
     return True

@@ -1,21 +1,17 @@
-"""Element-wise functions in CUDA C++: one table, by NumPy's name of the function and the kind of its dtypes.
+"""The CUDA C++ of element-wise functions: the attribute ``"cuda"`` of their ops, and what CUDA lacks for it.
 
-In an expression ``a`` and ``b`` are the operands, of the types ``A`` and ``B`` in which NumPy computes, ``R`` is the type
-of the result, and ``U`` is an unsigned type at least as wide as ``A``, in which integers wrap. Semantics are NumPy's:
-quotients round down, remainders have the divisor's sign, division of an integer by zero gives zero, ``maximum`` passes
-NaN on, shifts by more bits than there are give what shifting bit by bit would.
+The attribute is a mapping from kinds of dtype to an expression, or a function of the dtypes; see `weft._ops.elementwise`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from weft._cuda.complex_numbers import EXPRESSIONS as COMPLEX
+from weft._core import find_op
 
 if TYPE_CHECKING:
     from weft._registry.avals import DType
-
-__all__ = ["HEADER", "expression"]
+    from weft._registry.op import Op
 
 #: Functions that the expressions use.
 HEADER = r"""
@@ -101,121 +97,6 @@ template <class T> __device__ T log_add(T a, T b) {
 }
 """
 
-_ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
-_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
-_LOGICAL = {"logical_and": "a && b", "logical_or": "a || b", "logical_xor": "(!a) != (!b)", "logical_not": "!a"}
-_COMPARISONS = {
-    "equal": "==",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-}
-#: Functions of floating-point numbers that CUDA has under some name.
-_FUNCTIONS = {
-    **{
-        name: name for name in ("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "rint", "fabs")
-    },
-    **{name: name for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc")},
-    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-}
-_BOOLEAN = {
-    **_LOGICAL,
-    "add": "a || b",
-    "multiply": "a && b",
-    "maximum": "a || b",
-    "minimum": "a && b",
-    "fmax": "a || b",
-    "fmin": "a && b",
-    "bitwise_and": "a && b",
-    "bitwise_or": "a || b",
-    "bitwise_xor": "a != b",
-    "invert": "!a",
-    "absolute": "a",
-    "floor": "a",
-    "ceil": "a",
-    "trunc": "a",
-    "isnan": "false",
-    "isinf": "false",
-    "isfinite": "true",
-}
-#: An integer without its sign.
-_SIZE = "({0} < 0 ? 0 - (U){0} : (U){0})"
-_INTEGER = {
-    **{name: f"(R)((U)a {sign} (U)b)" for name, sign in _ARITHMETIC.items()},
-    **{name: f"(R)(a {sign} b)" for name, sign in _BITWISE.items()},
-    **_LOGICAL,
-    "divide": "(R)a / (R)b",
-    "floor_divide": "quotient(a, b)",
-    "remainder": "modulus(a, b)",
-    "fmod": "fraction(a, b)",
-    "gcd": f"(R)gcd<U>({_SIZE.format('a')}, {_SIZE.format('b')})",
-    "lcm": f"a && b ? (R)({_SIZE.format('a')} / gcd<U>({_SIZE.format('a')}, {_SIZE.format('b')}) * {_SIZE.format('b')}) : (R)0",
-    "bitwise_count": f"(R)bits({_SIZE.format('a')})",
-    "reciprocal": "(R)(1.0 / a)",
-    "power": "power(a, b)",
-    "square": "(R)((U)a * (U)a)",
-    "negative": "(R)(0 - (U)a)",
-    "absolute": "a < 0 ? (R)(0 - (U)a) : a",
-    "sign": "(R)((a > 0) - (a < 0))",
-    "invert": "(R)~a",
-    "maximum": "a > b ? a : b",
-    "minimum": "a < b ? a : b",
-    "fmax": "a > b ? a : b",
-    "fmin": "a < b ? a : b",
-    "left_shift": "(u64)b < 8 * sizeof(A) ? (R)((U)a << b) : (R)0",
-    "right_shift": "(u64)b < 8 * sizeof(A) ? (R)(a >> b) : (R)(a < 0 ? -1 : 0)",
-    "floor": "a",
-    "ceil": "a",
-    "trunc": "a",
-    "isnan": "false",
-    "isinf": "false",
-    "isfinite": "true",
-    "conjugate": "a",
-}
-_REAL = {
-    **{name: f"a {sign} b" for name, sign in _ARITHMETIC.items()},
-    **{name: f"{function}(a)" for name, function in _FUNCTIONS.items()},
-    **_LOGICAL,
-    "divide": "a / b",
-    "floor_divide": "real_quotient(a, b)",
-    "remainder": "real_modulus(a, b)",
-    "fmod": "fmod(a, b)",
-    "power": "pow(a, b)",
-    "square": "a * a",
-    "reciprocal": "(R)1 / a",
-    "negative": "-a",
-    "absolute": "fabs(a)",
-    "sign": "a > 0 ? (R)1 : a < 0 ? (R)-1 : a == 0 ? (R)0 : a",
-    "maximum": "a >= b || a != a ? a : b",
-    "minimum": "a <= b || a != a ? a : b",
-    "fmax": "a >= b || b != b ? a : b",
-    "fmin": "a <= b || b != b ? a : b",
-    "arctan2": "atan2(a, b)",
-    "hypot": "hypot(a, b)",
-    "copysign": "copysign(a, b)",
-    "nextafter": "nextafter(a, b)",
-    "logaddexp": "log_add(a, b)",
-    "logaddexp2": "log_add_2(a, b)",
-    "float_power": "pow(a, b)",
-    "heaviside": "a > 0 ? (R)1 : a < 0 ? (R)0 : a == 0 ? b : a",
-    "spacing": "nextafter(a, a == 0 ? (A)1 : a + a) - a",
-    "modf_fraction": "a - a == a - a ? copysign(a - trunc(a), a) : a != a ? a : copysign((R)0, a)",
-    "frexp_mantissa": "mantissa(a)",
-    "frexp_exponent": "(R)exponent(a)",
-    "isnan": "a != a",
-    "isinf": "a == a && a - a != a - a",
-    "isfinite": "a - a == a - a",
-    "signbit": "copysign((A)1, a) < 0",
-    "conjugate": "a",
-    **dict.fromkeys(("deg2rad", "radians"), "a * ((R)3.14159265358979323846264338327950288 / (R)180)"),
-    **dict.fromkeys(("rad2deg", "degrees"), "a * ((R)180 / (R)3.14159265358979323846264338327950288)"),
-}
-#: What depends on how far apart numbers lie: half precision is computed in single, where they lie closer.
-_BY_SPACING = ("frexp", "ldexp", "nextafter", "spacing")
-_TABLES = {"b": _BOOLEAN, "i": _INTEGER, "u": _INTEGER, "f": _REAL, "c": COMPLEX}
-
 
 def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
     """Return what a function computes, for operands of these dtypes; None if there is no kernel of it.
@@ -223,7 +104,7 @@ def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
     Parameters
     ----------
     name : str
-        NumPy's name of the function.
+        The function's name, by which its op has an attribute ``"cuda"``.
     inputs : tuple of numpy.dtype
         The dtypes that it computes in.
 
@@ -236,15 +117,15 @@ def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
     >>> expression("arcsin", (numpy.dtype("complex64"),)) is None
     True
     """
-    first = inputs[0]
-    if first.name == "float16" and name in _BY_SPACING:
+    op: Op | None = find_op(name)
+    return None if op is None else chosen(op.attribute("cuda", None), inputs)
+
+
+def chosen(stated: Any, inputs: tuple[DType, ...]) -> str | None:
+    """Return which of the expressions that an op states is for operands of these dtypes; None if none is."""
+    if callable(stated):
+        found: str | None = cast("Any", stated)(inputs)
+        return found
+    if stated is None or any(each != inputs[0] for each in inputs):
         return None
-    if name == "ldexp" and first.kind == "f" and inputs[1].kind == "i":
-        return "ldexp(a, (int)(b > 9999 ? 9999 : b < -9999 ? -9999 : b))"
-    if any(each != first for each in inputs):
-        return None
-    if name == "positive":
-        return "a"
-    if name in _COMPARISONS and first.kind != "c":
-        return f"a {_COMPARISONS[name]} b"
-    return _TABLES[first.kind].get(name)
+    return next((body for kinds, body in stated.items() if inputs[0].kind in kinds), None)

@@ -16,8 +16,6 @@ from weft._cuda.sources import OPTIONS, Elementwise, header, in_memory
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["build", "source"]
-
 #: Where an operand is: "array", "slot" or "scalar", and its number among these.
 Place: TypeAlias = tuple[str, int]
 #: A function, where its result goes, and where its operands are.

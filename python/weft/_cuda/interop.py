@@ -23,9 +23,6 @@ from weft._registry.shapes import contiguous_strides
 if TYPE_CHECKING:
     from weft._core import Engine, NDArray
 
-__all__ = ["adopt", "capsule", "interface"]
-
-
 #: CUDA's legacy default stream, as the interface names it.
 _DEFAULT_STREAM = 1
 

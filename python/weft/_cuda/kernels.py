@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._core import RawKernel
 
-__all__ = ["RawModule", "parameters", "prepare"]
-
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _KERNEL = r'extern\s*"C"\s*(?:\{{\s*)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?{}\s*\(([^)]*)\)'
 _EVERY = re.compile(
@@ -105,7 +103,7 @@ def prepare(
     code: Any,
     name: str | None,
     options: Sequence[str] | None,
-    cooperative: bool | None = None,  # noqa: FBT001 - from the core, by position
+    cooperative: bool | None = None,
 ) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], bytes | int], bool]:
     """Return what `RawKernel` keeps: its name, what is known of its parameters, how it is built, and whether it is cooperative.
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from weft._core import cuda_compile, cuda_compiler_version
 from weft.errors import CudaUnavailableError, KernelCompileError
 
-__all__ = ["build", "headers", "libraries"]
-
 #: Packages that ship it, newest first, with where it is in them.
-_PACKAGES = (("nvidia.cu13", "lib"), ("nvidia.cuda_nvrtc", "lib"))
+_PACKAGES = (
+    (("nvidia.cu13", "bin/x86_64"), ("nvidia.cuda_nvrtc", "bin"))
+    if sys.platform == "win32"
+    else (("nvidia.cu13", "lib"), ("nvidia.cuda_nvrtc", "lib"))
+)
 #: Packages with CUDA's headers, by the major version of CUDA, and the folders of these in them.
 _HEADERS = {
     13: (("nvidia.cu13", "include"), ("nvidia.cu13", "include/cccl")),

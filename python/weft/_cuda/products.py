@@ -19,8 +19,6 @@ from weft._cuda.sources import OPTIONS, header, in_memory
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["push", "source"]
-
 #: Multiplications at most: more are BLAS's, whose threads share what they read.
 _SMALL = 1 << 18
 #: Threads of a block.

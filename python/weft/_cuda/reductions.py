@@ -17,8 +17,6 @@ from weft._registry.shapes import Shape, axis_tuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["COMPUTES"]
-
 #: Whose overloads know no arrays without a type.
 _where: Any = np.where
 

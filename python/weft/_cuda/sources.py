@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from weft._registry.avals import DType
 
-__all__ = ["OPTIONS", "Elementwise", "header", "in_memory"]
-
 #: So that results are those of single operations, as NumPy's are.
 OPTIONS = ("--fmad=false", "--std=c++14")
 

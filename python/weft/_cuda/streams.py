@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Self
 
-__all__ = ["cupy", "enter", "on"]
-
 #: Pairs of a device and a stream whose objects a thread keeps.
 _STREAMS = 64
 

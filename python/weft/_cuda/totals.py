@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.shapes import Shape
 
-__all__ = ["FUNCTIONS", "push", "source"]
-
 #: Threads of a block, and blocks at most: threads then go on to further results.
 _THREADS, _BLOCKS = 256, 1 << 16
 #: Elements that a thread reduces, where one row has more than `_SHORT`; with `_MANY` rows up to `_LONG`.
@@ -124,7 +122,7 @@ def _total(name: str, given: DType, result: DType) -> DType | None:
 
 
 @cache
-def _kernel(name: str, given: DType, total: DType, result: DType, divided: bool) -> RawKernel:  # noqa: FBT001 - part of a key
+def _kernel(name: str, given: DType, total: DType, result: DType, divided: bool) -> RawKernel:
     """Return the kernel from elements of one dtype to those of another."""
     text = source(name, given, total, result, divided=divided)
     return RawKernel(RawModule(text, options=OPTIONS), f"{name}_rows")

@@ -9,8 +9,6 @@ from weft._call.operands import share
 from weft._core import NDArray, beside, copy_elements as _copy_elements, cuda_copy
 from weft._cuda.elementwise import casting, copying
 
-__all__ = ["compact", "copy_cast", "copy_elements"]
-
 
 def compact(x: NDArray) -> NDArray:
     """Return a contiguous copy of an array, where it is, without waiting."""

@@ -10,8 +10,6 @@ from weft.errors import ArgumentValueError
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["check_aligned", "view"]
-
 
 def check_aligned(start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
     """Refuse elements that do not lie at multiples of their size: a kernel that reads one makes the device unusable for good.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["await_array", "wait_all"]
-
 
 def wait_all(timeout: float | None = None) -> None:
     """Wait for everything pushed on the default engine.

@@ -6,6 +6,7 @@ import concurrent.futures
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from weft._core import Engine, _Answering
+from weft._engine.exit import has_drained
 from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# In the words of `concurrent.futures`.
 _SHUT_DOWN = "cannot schedule new futures after shutdown"
+_EXITED = "cannot schedule new futures after interpreter shutdown"
 
 
 class Executor(concurrent.futures.Executor):
@@ -66,6 +69,8 @@ class Executor(concurrent.futures.Executor):
             raise ArgumentValueError(
                 "workers and max_workers mean the same, as does a number in front: give one of them"
             )
+        if max_workers is not None and max_workers <= 0:
+            raise ArgumentValueError(f"max_workers must be greater than 0, not {max_workers}")
         workers = next((count for count in counts if count is not None), None)
         if isinstance(engine, int):
             engine = None
@@ -102,7 +107,7 @@ class Executor(concurrent.futures.Executor):
         ArgumentTypeError
             If `fn` cannot be called.
         RuntimeError
-            If the executor was shut down, or its engine closed.
+            If the executor was shut down, its engine closed, or what the exiting process had to run has run.
 
         Examples
         --------
@@ -115,6 +120,8 @@ class Executor(concurrent.futures.Executor):
             raise ArgumentTypeError(f"submit() takes a callable, not {type(fn).__name__}")
         if self._shut_down:
             raise RuntimeError(_SHUT_DOWN)
+        if has_drained():
+            raise RuntimeError(_EXITED)
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         call = _Call(future, self._unstarted, fn, args, kwargs)
         name = getattr(fn, "__name__", None) or type(fn).__name__
@@ -122,7 +129,7 @@ class Executor(concurrent.futures.Executor):
             self._engine.push(_Answering(call.run, call.dropped), [self._calls], name=name)
         except EngineClosedError as error:
             call.dropped()
-            raise RuntimeError(_SHUT_DOWN) from error
+            raise RuntimeError(_EXITED if has_drained() else _SHUT_DOWN) from error
         except BaseException:  # Ctrl-C while the engine has no room, say
             call.dropped()
             raise
@@ -131,7 +138,7 @@ class Executor(concurrent.futures.Executor):
             raise RuntimeError(_SHUT_DOWN)
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - inherited
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls, and wait for those pushed.
 
         Parameters

@@ -11,7 +11,7 @@ import time
 from multiprocessing.util import Finalize, register_after_fork
 from typing import TYPE_CHECKING
 
-from weft._core import _after_fork_child, _after_fork_parent, _before_fork, _exit_drain
+from weft._core import _after_fork_child, _after_fork_parent, _before_fork, _exit_drain, _watch_forks
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BEFORE_QUEUES_CLOSE = 100
 
 _afterwards: list[Callable[[], None]] = []
+_drained: list[int] = []  # the process that has
 
 
 def install() -> None:
@@ -38,7 +39,7 @@ def install() -> None:
     finalizer = _drain_before_queues_close(_drain)
     register_after_fork(_drain, _drain_before_queues_close)
     atexit.register(_drain_instead_of, finalizer)
-    if sys.platform != "win32":
+    if _watch_forks():
         os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_parent, after_in_child=_after_fork_child)
 
 
@@ -90,11 +91,24 @@ def after_drain(function: Callable[[], None]) -> None:
         _afterwards.append(function)
 
 
+def has_drained() -> bool:
+    """Return whether this process exits and has run what was pushed.
+
+    Examples
+    --------
+    >>> from weft._engine.exit import has_drained
+    >>> has_drained()
+    False
+    """
+    return bool(_drained) and _drained[-1] == os.getpid()
+
+
 def _drain() -> None:
     """Run what was pushed, and then what is to follow."""
     try:
         _run_pushed()
     finally:
+        _drained.append(os.getpid())
         while _afterwards:
             _afterwards.pop()()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import weakref
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,9 @@ class ObjectVariables:
         """Make the entry of `owner`, or return the one that another thread made first."""
         entries = weakref.ref(self)  # a dying engine takes its variables along: then there is nothing to delete
 
-        def delete(_: object) -> None:
+        def delete(_: object, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+            if is_finalizing():  # this module's names may be cleared, and engines are gone
+                return
             living = entries()
             if living is not None:
                 _delete(living._entries.pop(key)[1])

@@ -7,13 +7,37 @@ import re
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from weft._core import _FIRST_CUDA_DEVICE
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 _LANES = ("compute", "copy")
-#: The largest number of a device, by kind.
-_MAX_INDEX = {"cpu": 2**15 - 1, "cuda": 2**10 - 1}
+#: The kinds of devices: the number by which engines know the first, and how many there may be.
+_KINDS: dict[str, tuple[int, int]] = {"cpu": (0, 2**15)}
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<index>[0-9]+))?(?:/(?P<lane>[a-z]+))?")
+
+
+def add_kind(kind: str, first: int, count: int) -> None:
+    """Make a kind of device known, whose devices engines know by the numbers from `first` on.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the kind, or one of the numbers, is another's.
+    """
+    for name, (begin, length) in _KINDS.items():
+        if name == kind or (first < begin + length and begin < first + count):
+            raise ArgumentValueError(f"the kind of device {kind!r} has the name, or a number, of the kind {name!r}")
+    _KINDS[kind] = first, count
+
+
+def kind_of(number: int) -> str:
+    """Return the kind of the device that engines know by a number."""
+    return next(kind for kind, (first, count) in _KINDS.items() if first <= number < first + count)
+
+
+def numbered(number: int) -> Device:
+    """Return the device that engines know by a number."""
+    kind = kind_of(number)
+    return Device(f"{kind}:{number - _KINDS[kind][0]}")
 
 
 @dataclass(frozen=True, order=True, slots=True, init=False, repr=False)
@@ -72,12 +96,15 @@ class Device:
                 f"cannot read the device {spec!r}: write 'cpu:0' or 'cuda:0', or 'cpu:0/copy' for its copy lane"
             )
         kind, index, lane = match["kind"], match["index"] or "0", match["lane"] or "compute"
-        if kind not in _MAX_INDEX:
-            raise ArgumentValueError(f"unknown kind of device {kind!r} in {spec!r}: known are 'cpu' and 'cuda'")
+        if kind not in _KINDS:
+            *others, last = map(repr, _KINDS)
+            raise ArgumentValueError(
+                f"unknown kind of device {kind!r} in {spec!r}: known are {', '.join(others)} and {last}"
+            )
         if lane not in _LANES:
             raise ArgumentValueError(f"unknown lane {lane!r} in {spec!r}: known are 'compute' and 'copy'")
         # The length first: int() refuses strings of thousands of digits with an error of its own.
-        most = _MAX_INDEX[kind]
+        most = _KINDS[kind][1] - 1
         if len(index) > len(str(most)) or int(index) > most:
             raise ArgumentValueError(f"the device index in {spec[:40]!r} is over {most}")
         object.__setattr__(self, "kind", kind)
@@ -99,7 +126,7 @@ class Device:
     @property
     def _number(self) -> int:
         """The number by which engines know the device: no CPU device has that of a CUDA device."""
-        return self.index if self.kind == "cpu" else _FIRST_CUDA_DEVICE + self.index
+        return _KINDS[self.kind][0] + self.index
 
     def __str__(self) -> str:
         """Return the string that makes this device."""
@@ -177,6 +204,7 @@ def _numbered(kind: str, i: SupportsIndex) -> Device:
         index = operator.index(i)
     except TypeError:
         raise ArgumentTypeError(f"a device's number is an integer, not {type(i).__name__}") from None
-    if not 0 <= index <= _MAX_INDEX[kind]:
-        raise ArgumentValueError(f"a device's number is between 0 and {_MAX_INDEX[kind]}, not {index}")
+    most = _KINDS[kind][1] - 1
+    if not 0 <= index <= most:
+        raise ArgumentValueError(f"a device's number is between 0 and {most}, not {index}")
     return Device(f"{kind}:{index}")

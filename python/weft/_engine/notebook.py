@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from weft._core import Engine
-from weft._ops.trace import trace
+from weft._engine.recorder import Trace
 from weft._trace.markup import table
-
-__all__ = ["attach", "load_ipython_extension"]
 
 
 def attach() -> None:
@@ -36,7 +34,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
     def weft_trace(line: str, cell: str) -> object:
         """Run the cell, and show who ran what when; a name in the line keeps the trace under it."""
-        with trace() as recorded:
+        with Trace() as recorded:
             ran = ipython.run_cell(cell)
         if line.strip():
             ipython.push({line.strip(): recorded})

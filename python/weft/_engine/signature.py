@@ -8,8 +8,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any, ForwardRef
 
-import weft
-from weft._engine.access import Access, access_of
+from weft._engine.access import Access, Mutate, Overwrite, Read, access_of
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class TaskSignature:
     Raises
     ------
     ArgumentTypeError
-        If no parameter declares an access, if ``*args`` or ``**kwargs`` does, or if an annotation cannot be evaluated.
+        If ``*args`` or ``**kwargs`` declares an access, or if an annotation cannot be evaluated.
     """
 
     __slots__ = ("_fewest", "_most", "_signature", "_slots", "accesses")
@@ -55,10 +54,6 @@ class TaskSignature:
                 positional = parameter.kind in _POSITIONAL
                 self.accesses.append((parameter.name, access))
                 self._slots.append((index if positional else sys.maxsize, parameter.default))
-        if not self.accesses:
-            raise ArgumentTypeError(
-                "no parameter is annotated weft.Read, weft.Mutate or weft.Overwrite: declare what the task accesses"
-            )
         required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
         self._fewest = len(required)  # a required keyword-only parameter keeps calls off the short way below
         self._most = sum(p.kind in _POSITIONAL for p in parameters)
@@ -123,7 +118,7 @@ class _Names(dict[str, Any]):
             target = inspect.unwrap(target.func)
         if not hasattr(target, "__globals__"):
             target = getattr(target, "__call__", None)  # noqa: B004 - the method of a callable instance
-        words = {"weft": weft, "Read": weft.Read, "Mutate": weft.Mutate, "Overwrite": weft.Overwrite}
+        words = {"weft": sys.modules["weft"], "Read": Read, "Mutate": Mutate, "Overwrite": Overwrite}
         self._scopes: list[Mapping[str, Any]] = [getattr(target, "__globals__", {}), vars(builtins), words]
 
     def __missing__(self, name: str) -> Any:

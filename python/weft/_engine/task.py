@@ -4,83 +4,33 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, overload
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from weft._core import Engine, NDArray, Variable
 from weft._engine.access import Access
+from weft._engine.closures import undeclared_arrays
 from weft._engine.default import get_engine
 from weft._engine.labels import Device
 from weft._engine.signature import TaskSignature
-from weft.errors import ArgumentTypeError
+from weft._engine.task_bytes import Held
+from weft._engine.task_call import TaskCall
+from weft._engine.task_handle import Outcome, TaskHandle, handles_in
+from weft.errors import ArgumentTypeError, ArgumentValueError, UndeclaredAccessWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-__all__ = ["TaskHandle", "task"]
+    from collections.abc import Callable, Iterable
 
 P = ParamSpec("P")
+R = TypeVar("R")
 _Tracked: TypeAlias = Variable | NDArray
-
-
-class TaskHandle:
-    """One call of a task: to wait for, or to await, even where the task changes nothing that others could wait for.
-
-    Made by calling a `task`. Dropping it changes nothing: the op runs all the same.
-
-    Examples
-    --------
-    >>> import numpy, weft
-    >>> @weft.task
-    ... def show(x: weft.Read[numpy.ndarray]) -> None:
-    ...     print(x.sum())
-    >>> show(numpy.ones(3)).wait()
-    3.0
-    """
-
-    __slots__ = ("_variable",)
-
-    def __init__(self, variable: Variable) -> None:
-        self._variable = variable  # of this call alone, which is all that ever writes to it
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until the op is done.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            The most seconds to wait; None waits without limit.
-
-        Raises
-        ------
-        WaitTimeoutError
-            If the time runs out. The op goes on.
-        BaseException
-            What the op raised, or what an op raised whose result it was to read.
-        """
-        self._variable.engine.wait_for_var(self._variable, timeout)
-
-    def done(self) -> bool:
-        """Return whether the op has run, failed, or been dropped, without waiting."""
-        return self._variable.is_ready()
-
-    def exception(self) -> BaseException | None:
-        """Return what the op failed with; None if it has not, or not yet."""
-        return self._variable.exception()
-
-    def __await__(self) -> Generator[Any, None, None]:
-        """Wait in asyncio, without blocking the event loop or any thread."""
-        yield from self._variable.__await__()
-
-    def __repr__(self) -> str:
-        """Return the task's name, and how its call stands."""
-        state = "pending" if not self.done() else "done" if self.exception() is None else "failed"
-        return f"<weft.TaskHandle of {self._variable.name!r}: {state}>"
+_Variables: TypeAlias = tuple[list[_Tracked], list[_Tracked], list[_Tracked]]
 
 
 @overload
-def task(function: Callable[P, object], /) -> Callable[P, TaskHandle]: ...
+def task(function: Callable[P, R], /) -> Callable[P, TaskHandle[R]]: ...
 @overload
 def task(
     *,
@@ -88,7 +38,10 @@ def task(
     priority: int = 0,
     device: Device | None = None,
     name: str | None = None,
-) -> Callable[[Callable[P, object]], Callable[P, TaskHandle]]: ...
+    reads: Iterable[object] = (),
+    mutates: Iterable[object] = (),
+    retries: int = 0,
+) -> Callable[[Callable[P, R]], Callable[P, TaskHandle[R]]]: ...
 def task(
     function: Callable[..., object] | None = None,
     /,
@@ -97,18 +50,22 @@ def task(
     priority: int = 0,
     device: Device | None = None,
     name: str | None = None,
+    reads: Iterable[object] = (),
+    mutates: Iterable[object] = (),
+    retries: int = 0,
 ) -> Callable[..., Any]:
     """Make calls of a function run in the background, in the order that their arguments need.
 
-    A call pushes an op and returns a handle of it, without waiting. The op accesses the arguments as the parameters' annotations say:
-    ``weft.Read``, ``weft.Mutate`` or ``weft.Overwrite``, bare or with a type, as in ``weft.Read[numpy.ndarray]``.
-    Arguments without such an annotation are passed on untouched. All arguments are kept alive until the op has run.
-    The function itself stays available as ``__wrapped__``.
+    A call pushes an op and returns a handle of it, without waiting; `TaskHandle.result` waits for the return value. The op
+    accesses the arguments as the parameters' annotations say: ``weft.Read``, ``weft.Mutate`` or ``weft.Overwrite``, bare or
+    with a type, as in ``weft.Read[numpy.ndarray]``. Other arguments are passed on untouched, but for handles of tasks: each
+    is a dependency, and its result arrives in its place. All arguments are kept alive until the op has run. The function
+    itself stays available as ``__wrapped__``.
 
     Parameters
     ----------
     function : Callable
-        The function. What it returns is dropped: write results into arguments.
+        The function. It may return any object.
     engine : Engine, optional
         Where to push; by default what `get_engine` returns at each call.
     priority : int, default: 0
@@ -117,17 +74,28 @@ def task(
         Where the op belongs.
     name : str, optional
         The op's name in errors and statistics; by default the function's.
+    reads, mutates : iterable of object, optional
+        Arrays, variables or objects that the function reads or changes without being given them: globals, arrays of an
+        enclosing function, attributes.
+    retries : int, default: 0
+        How often the function is called again after an `Exception`. It finds its arguments as the failed call left them.
 
     Returns
     -------
     Callable
         A function of the same parameters that returns a `TaskHandle`; without `function`, a decorator.
 
+    Warns
+    -----
+    UndeclaredAccessWarning
+        If the function refers to a global array, or to one of an enclosing function, that is neither in `reads` nor in
+        `mutates`: the engine orders declared accesses alone.
+
     Raises
     ------
     ArgumentTypeError
-        If no parameter, or ``*args`` or ``**kwargs``, declares an access; if the function is a coroutine function or
-        a generator function. At a call: if an argument with an access is None or can have no variable; NumPy arrays,
+        If ``*args`` or ``**kwargs`` declares an access; if the function is a coroutine function or a generator function.
+        At a call: if an argument with an access is None or can have no variable; NumPy arrays,
         memoryviews and instances of most classes can, numbers, strings, tuples, lists and dicts cannot.
 
     See Also
@@ -154,106 +122,128 @@ def task(
     array([3., 3., 3., 3.])
     """
     _check_options(engine, device, name)
+    options = _Options(
+        engine, priority, device, name, _objects("reads", reads), _objects("mutates", mutates), _count(retries)
+    )
     if function is None:
-        return functools.partial(_task, engine=engine, priority=priority, device=device, name=name)
-    return _task(function, engine=engine, priority=priority, device=device, name=name)
+        return functools.partial(_task, options=options)
+    return _task(function, options=options)
 
 
-def _task(
-    function: Callable[P, object], *, engine: Engine | None, priority: int, device: Device | None, name: str | None
-) -> Callable[P, TaskHandle]:
+class _Options(NamedTuple):
+    """What the decorator was given."""
+
+    engine: Engine | None
+    priority: int
+    device: Device | None
+    name: str | None
+    reads: tuple[object, ...]
+    mutates: tuple[object, ...]
+    retries: int
+
+
+def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHandle[R]]:
     """Read the signature once and return the pushing function."""
+    engine, priority, device, name, reads, mutates, retries = options
     label: str = getattr(function, "__name__", type(function).__name__) if name is None else name
     _check_callable(function, label)
     try:
         signature = TaskSignature(function)
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f"task {label!r}: {error}") from None
+    _warn_of_undeclared(function, label, (*reads, *mutates))
     kinds = list(Access)
     parameters = [(kinds.index(access), parameter, access) for parameter, access in signature.accesses]
 
     @functools.wraps(function)
-    def pushed(*args: P.args, **kwargs: P.kwargs) -> TaskHandle:
+    def pushed(*args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
         target = get_engine() if engine is None else engine
-        variables: tuple[list[_Tracked], list[_Tracked], list[_Tracked]] = [], [], []  # in the order of Access
+        variables: _Variables = [], [], []  # in the order of Access
         try:
             arguments = signature.arguments(args, kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"task {label!r}: {error}") from None
-        shown: set[int] = set()  # by identity: NumPy arrays that are only read
-        replaced = False
-        for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
-            found = _tracked(target, argument, label, parameter, access)
-            variables[kind].append(found)
-            given: object = argument
-            if isinstance(argument, np.ndarray):
-                shown.add(id(given))
-            elif found is argument and isinstance(found, NDArray):
-                replaced = True
-        if shown:
-            shown.difference_update([id(each) for (kind, *_), each in zip(parameters, arguments, strict=True) if kind])
-        call = functools.partial(function, *args, **kwargs)
-        handle = target.new_variable(label)
-        variables[2].append(handle)
+        shown, arrays, replaced = _accessed(target, label, parameters, arguments, variables)
+        for given in handles_in((*args, *kwargs.values()) if kwargs else args):
+            variables[0].append(given._variable)
+            replaced = True
+        for kind, outside in enumerate((reads, mutates)):
+            for each in outside:
+                variables[kind].append(_tracked(target, each, label, ("reads", "mutates")[kind], kinds[kind]))
+        variable, outcome = target.new_variable(label), Outcome()
+        variables[2].append(variable)
+        held = Held(arrays) if arrays else None
         target.push(
-            _OnValues(call, shown) if replaced or shown else call,
+            TaskCall(function, args, kwargs, shown, replaced=replaced, retries=retries, outcome=outcome, held=held),
             variables[0],
             variables[1],
             overwrite_vars=variables[2],
             priority=priority,
             name=label,
             device=device,
+            nbytes=0 if held is None else held.nbytes,
         )
-        return TaskHandle(handle)
+        return TaskHandle(variable, outcome)
 
     return pushed
 
 
-class _OnValues:
-    """A call that gets the values of arrays in their place, once its op runs.
+def _accessed(
+    engine: Engine,
+    label: str,
+    parameters: list[tuple[int, str, Access]],
+    arguments: list[object],
+    variables: _Variables,
+) -> tuple[set[int], list[Any], bool]:
+    """Add the variables of the tagged arguments.
 
-    Parameters
-    ----------
-    call : functools.partial
-        The call, as the task was called.
-    shown : set of int
-        The identities of the NumPy arrays that it gets as read-only views.
+    Returns
+    -------
+    set of int
+        The identities of the arguments that are only read: the function gets read-only views.
+    list
+        The arrays among the arguments.
+    bool
+        Whether the function gets other objects than were given.
     """
-
-    __slots__ = ("_call", "_shown")
-
-    def __init__(self, call: functools.partial[object], shown: set[int]) -> None:
-        self._call, self._shown = call, shown
-
-    def __call__(self) -> None:
-        args = [self._value(argument) for argument in self._call.args]
-        try:
-            self._call.func(*args, **{name: self._value(argument) for name, argument in self._call.keywords.items()})
-        except ValueError as error:
-            if "read-only" in str(error) and not getattr(error, "__notes__", ()):
-                error.add_note(
-                    "weft: in a task arrays are read-only, except for arguments tagged weft.Mutate or weft.Overwrite: tag the one "
-                    "that it writes to"
-                )
-            raise
-
-    def _value(self, argument: object) -> object:
-        if isinstance(argument, NDArray):
-            return argument._values()
-        return _read_only(argument) if id(argument) in self._shown else argument
+    shown: set[int] = set()
+    changed: set[int] = set()
+    arrays: list[Any] = []
+    replaced = False
+    for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
+        found = _tracked(engine, argument, label, parameter, access)
+        is_handle = argument.__class__ is TaskHandle
+        # The result of a handle is there to be changed, not to be forgotten.
+        variables[min(kind, 1) if is_handle else kind].append(found)
+        if is_handle or isinstance(argument, np.ndarray):
+            (changed if kind else shown).add(id(argument))
+        if isinstance(argument, np.ndarray):
+            arrays.append(argument)
+        elif found is argument and isinstance(found, NDArray):
+            replaced = True
+            arrays.append(found)
+    shown -= changed
+    return shown, arrays, replaced or bool(shown)
 
 
-def _read_only(array: Any) -> object:
-    """Return a view that cannot be written through: what a task only reads, it cannot change by mistake."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def _warn_of_undeclared(function: Callable[..., object], label: str, declared: tuple[object, ...]) -> None:
+    """Warn of arrays that the function refers to, and that nothing declares."""
+    for name, value in undeclared_arrays(function, declared):
+        kind = "an NDArray" if isinstance(value, NDArray) else "a NumPy array"
+        warnings.warn(
+            f"task {label!r} refers to {name!r}, {kind} that is no argument, so its calls are not ordered with other ops on it: "
+            f"take it as an argument ({name}: weft.Mutate), or declare it by @weft.task(mutates=[{name}]), or reads=[{name}]",
+            UndeclaredAccessWarning,
+            stacklevel=4,
+        )
 
 
 def _tracked(engine: Engine, argument: object, label: str, parameter: str, access: Access) -> _Tracked:
     """Return what stands for one argument in a push, naming the parameter in errors."""
     if isinstance(argument, (Variable, NDArray)):
         return argument
+    if argument.__class__ is TaskHandle:
+        return argument._variable
     try:
         return engine.variable_of(argument)
     except ArgumentTypeError as error:
@@ -266,6 +256,23 @@ def _check_options(engine: object, device: object, name: object) -> None:
     for option, value, kind in (("engine", engine, Engine), ("device", device, Device), ("name", name, str)):
         if value is not None and not isinstance(value, kind):
             raise ArgumentTypeError(f"weft.task: {option} is a {kind.__name__} or None, not {type(value).__name__}")
+
+
+def _objects(option: str, given: Any) -> tuple[object, ...]:
+    """Return the objects of `reads` or `mutates`."""
+    if isinstance(given, (np.ndarray, NDArray, Variable, str)) or not hasattr(given, "__iter__"):
+        raise ArgumentTypeError(
+            f"weft.task: {option} is a list of objects, as in {option}=[x], not {type(given).__name__}"
+        )
+    return tuple(given)
+
+
+def _count(retries: Any) -> int:
+    if isinstance(retries, bool) or not isinstance(retries, int):
+        raise ArgumentTypeError(f"weft.task: retries is a number of calls, not {type(retries).__name__}")
+    if retries < 0:
+        raise ArgumentValueError(f"weft.task: retries is at least 0, not {retries}")
+    return retries
 
 
 def _check_callable(function: object, label: str) -> None:

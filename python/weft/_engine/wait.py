@@ -7,7 +7,7 @@ from typing import SupportsFloat
 
 from weft._core import NDArray, Variable
 from weft._engine.default import get_engine
-from weft._engine.task import TaskHandle
+from weft._engine.task_handle import TaskHandle
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 

@@ -6,8 +6,6 @@ from typing import Any, NoReturn
 
 from weft.errors import ArgumentTypeError
 
-__all__ = ["NodeAttributes"]
-
 
 class NodeAttributes(dict[str, Any]):
     """A dict that is read only: what a node computes is fixed when it is made.

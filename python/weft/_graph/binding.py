@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from weft._graph.symbols import Symbol
     from weft._graph.training import Again
 
-__all__ = ["bind", "by_position", "simple_bind"]
-
 _REQUESTS = ("write", "add", "null")
 _OF_MXNET = {"ctx": "device", "group2ctx": "group2device"}
 _NAMES = ("args", "args_grad", "grad_req", "aux_states")  # in their order

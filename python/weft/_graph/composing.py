@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.symbol_hook import MixedOperandsError, is_symbol
+from weft._call.operands import host_array
 from weft._core import Input, SymbolCore
+from weft._graph.constants import LARGEST
 from weft._graph.naming import HIDDEN, chosen, current_texts, named, next_name
 from weft._graph.symbols import Symbol
+from weft._ops.searching import where
+from weft._registry.op import get_op
+from weft._registry.symbol_hook import MixedOperandsError, is_symbol
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -18,13 +22,33 @@ if TYPE_CHECKING:
 
     from weft._registry.op import Op
 
-__all__ = ["compose_call", "compose_op", "constant", "function_named", "function_of", "spelled", "split_notes"]
-
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
-#: Operands that become constants.
-_SEQUENCES = (list, tuple, np.ndarray)
+#: Operands that become constants: NumPy's scalars have dtypes of their own, and only Python's numbers take that of what they meet.
+_SEQUENCES = (list, tuple, np.ndarray, np.generic)
 _call = SymbolCore.call
+
+
+def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """Return the symbol of a call of `op` as functions of arrays make it: a ufunc's may name a mask.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.composing import compose
+    >>> compose(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {}).list_arguments()
+    ['x']
+    """
+    if op.ufunc is None or not attributes:
+        return compose_call(op, arrays, attributes)
+    mask = attributes.get("where", True)
+    rest = {key: each for key, each in attributes.items() if key != "where" and each is not None}
+    found = compose_call(op, arrays, rest)
+    if isinstance(mask, bool):
+        return found
+    # What is not computed is undefined where there is no out=.
+    given = constant(mask)
+    return where(given, found, 0) if op.nout == 1 else tuple(where(given, each, 0) for each in found)
 
 
 def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
@@ -55,7 +79,7 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
 
 
 def constant(x: Any) -> Any:
-    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is none or larger than a file should hold.
+    """Return a node that holds a list of numbers, a NumPy array or scalar, or `x` itself if it is none or larger than a file should hold.
 
     Examples
     --------
@@ -64,14 +88,12 @@ def constant(x: Any) -> Any:
     {'dtype': 'dtype(int64)', 'shape': '(2,)', 'values': '(1, 2)'}
     """
     given: Any = x
-    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+    if not isinstance(x, _SEQUENCES) or (isinstance(x, list | tuple) and any(map(is_symbol, given))):
         return given
-    from weft._call.operands import host_array  # noqa: PLC0415 - for those alone who give one
-    from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
-    from weft._registry.op import get_op  # noqa: PLC0415 - as above
-
+    if isinstance(x, np.longdouble | np.clongdouble):
+        return complex(given) if isinstance(x, np.clongdouble) else float(given)  # arrays do not have its dtype
     found = host_array(given)
-    if not found.ndim or found.size > LARGEST:
+    if found.size > LARGEST:
         return given
     name, texts = _manager_name("constant")
     attributes = {"shape": found.shape, "dtype": found.dtype, "values": tuple(found.ravel().tolist())}
@@ -89,9 +111,7 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_symbol(x):
             found.append(_INPUT)
         elif isinstance(x, _NUMBERS):
-            found.append(x.item() if isinstance(x, np.generic) else x)
-        elif isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.ndim):
-            found.append(x.item())
+            found.append(x)
         else:
             raise MixedOperandsError(op.name, type(arrays[len(found)]).__name__)
     return tuple(found)

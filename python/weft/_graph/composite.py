@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import SymbolCore
 from weft._graph.composing import spelled
 from weft._graph.naming import current_texts, next_name
 from weft._graph.symbols import Symbol
 from weft._registry.op import Op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-__all__ = ["Composite", "make_node", "register"]
 
 
 def make_node(

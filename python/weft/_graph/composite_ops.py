@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from weft._core import graph_describe_derived, graph_load_json
+from weft._graph.evaluation import Schedule
 from weft._registry.op import get_op, register_op
 from weft.errors import GraphError
 
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from weft._core import NDArray
-    from weft._graph.evaluation import Schedule
-
-__all__ = ["schedule_of"]
 
 
 @lru_cache(maxsize=256)
@@ -29,8 +27,6 @@ def schedule_of(subgraph: str) -> Schedule:
     >>> schedule_of(weft.exp(weft.symbol.Variable("x0")).tojson()).variables
     {'x0': 0}
     """
-    from weft._graph.evaluation import Schedule  # noqa: PLC0415 - which knows the functions of arrays
-
     return Schedule(graph_load_json(subgraph))
 
 

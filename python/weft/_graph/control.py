@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import Node, NodeEntry, SymbolCore, graph_load_json
 from weft._graph.composite import make_node, register
+from weft._graph.differentiating import gradient
 from weft._graph.evaluation import Schedule
+from weft._graph.graphs import Graph
 from weft._graph.naming import NameManager, next_name
 from weft._graph.symbols import Symbol
 from weft._program.control import cond, scan
-from weft._program.trees import class_of, leaves_of, unflattened
-from weft._registry.op import Aval, get_op
+from weft._program.trees import leaves_of
+from weft._registry.avals import Aval
+from weft._registry.op import get_op
+from weft._registry.symbol_hook import is_symbol
+from weft._tape.pytree import class_of, unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import NDArray
-
-__all__ = ["branched", "scanned"]
 
 
 class _Noting(NameManager):
@@ -55,7 +57,7 @@ def scanned(f: Callable[..., Any], init: Any, xs: Any, length: int | None, *, re
     noting = _Noting(_manager())
     with noting:
         returned: Any = f(_like(init, given), _like(xs, parts))
-    if class_of(returned) is not tuple or len(returned) != 2:  # noqa: PLR2004 - carry and row
+    if class_of(returned) is not tuple or len(returned) != 2:  # carry and row
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
         )
@@ -192,8 +194,6 @@ def _text(body: Symbol) -> str:
 
 
 def _ordered(symbol: Symbol) -> list[Node]:
-    from weft.graph import Graph  # noqa: PLC0415 - which knows the ops of this module
-
     return Graph(symbol).indexed_graph().nodes
 
 
@@ -387,8 +387,6 @@ def _infer_cond_avals(*avals: Aval, **attributes: Any) -> tuple[Aval, ...]:
 
 def _gradient_of(body: str, names: Sequence[str], prefix: str) -> tuple[Symbol, list[str]]:
     """Return the symbol of a body's gradients, one for each input, and the names of its variables for the heads."""
-    from weft.graph import gradient  # noqa: PLC0415 - as above
-
     symbol = _body_of(body).symbol
     known = {node.name: node.outputs[0] for node in symbol._core.inputs("all")}
     wanted = [known.get(name) or NodeEntry(Node(None, name)) for name in names]

@@ -17,7 +17,6 @@ import numpy as np
 
 from weft import _core
 from weft._call.devices import as_device
-from weft._call.symbol_hook import MixedOperandsError, UnknownFactError, is_symbol
 from weft._core import Input, NDArray
 from weft._engine.default import get_engine
 from weft._engine.labels import Device
@@ -25,18 +24,16 @@ from weft._graph.composite import Composite, make_node, register
 from weft._graph.naming import next_name
 from weft._numpy.names import signature_of
 from weft._ops.creation import asarray, empty
-from weft._program.record import noting
 from weft._program.unrecorded import outside
-from weft._registry.op import Aval
+from weft._registry.avals import Aval
 from weft._registry.shapes import is_index
+from weft._registry.symbol_hook import MixedOperandsError, UnknownFactError, is_symbol
 from weft.errors import CaptureError, GraphError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from weft._graph.symbols import Symbol
-
-__all__ = ["defer"]
 
 _INPUT = Input()
 #: Elements that an array of integers among the arguments may have: it is written into the node.
@@ -238,7 +235,6 @@ def _infer(*avals: Aval, function: str, arguments: Any, results: int) -> tuple[A
 def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     engine = get_engine()
     recording = _core.Recording(engine, function)
-    before = noting({})
     try:
         recording.begin()
         arrays = [empty(aval.shape, aval.dtype, engine=engine) for aval in avals]
@@ -247,7 +243,6 @@ def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Ava
         raise ShapeError(f"the shapes of what {function}() returns rest on values: {error}") from error
     finally:
         recording.abort()
-        noting(before)
 
 
 def _inputs(attributes: dict[str, Any]) -> int:

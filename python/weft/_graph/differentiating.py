@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft._core import NodeEntry, SymbolCore, graph_gradient
 from weft._graph.graphs import Graph
+from weft._graph.inferring import infer_shape, infer_type
+from weft._graph.rewriting import eliminate_identity
 from weft._graph.symbols import Symbol
 from weft.errors import ArgumentTypeError, GraphError
 
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import Node
-
-__all__ = ["entries_of", "gradient", "gradient_symbol", "with_known"]
 
 
 def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
@@ -52,7 +52,7 @@ def gradient(
     xs: Any,
     ys_out_grad: Any = None,
     aggregate: Callable[[list[Symbol]], Symbol] | None = None,
-    mirror: Callable[[Node], bool] | bool | None = None,  # noqa: FBT001 - True is one of its values
+    mirror: Callable[[Node], bool] | bool | None = None,
     hint: Callable[[Symbol, Symbol], Symbol] | None = None,
     memory_limit: int | None = None,
 ) -> Graph:
@@ -121,8 +121,6 @@ def _answer(name: str, answer: Any) -> SymbolCore:
 
 def with_known(known: Graph | None, graph: Graph) -> Graph:
     """Return a graph with shapes and dtypes, without calls that they make needless: from those that `known` has of variables, and from what variables note."""
-    from weft.graph import eliminate_identity, infer_shape, infer_type  # noqa: PLC0415 - which imports this module
-
     found: dict[str, dict[str, Any]] = {"shape": {}, "dtype": {}}
     if known is not None:
         indexed = known.indexed_graph()

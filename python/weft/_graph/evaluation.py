@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft._graph.symbols import Symbol
     from weft._registry.op import Op
 
-__all__ = ["Schedule", "evaluate", "prepared", "read_by"]
-
 
 class _Kind(NamedTuple):
     """What calls of one op with one set of attributes have in common."""
@@ -95,7 +93,7 @@ class Schedule:
         self.count = indexed.num_node_entries
         kinds: list[_Kind] = []
 
-        def prepare(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:  # noqa: FBT001 - called by the core
+        def prepare(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:
             kinds.append(prepared(op, attributes, is_mutated=is_mutated))
             return kinds[-1]
 

@@ -1,20 +1,20 @@
 """`weft.symbol.Executor`: a symbol on arrays of its own, run forwards and backwards."""
 
-# ruff: noqa: FBT001, FBT002 - arguments are of many kinds; flags by position, as in MXNet
-
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.devices import as_device
 from weft._call.operands import as_array
-from weft._core import GraphCore, NDArray, SymbolCore
+from weft._core import GraphCore, NDArray, Scope, SymbolCore
 from weft._engine.labels import cpu
+from weft._graph.differentiating import gradient_symbol
 from weft._graph.evaluation import Schedule, read_by
+from weft._graph.placing import place_groups
 from weft._graph.replayed import can_record, record
+from weft._graph.symbols import Symbol
 from weft._graph.training import NEVER_AGAIN, trained_graph
 from weft._ops.creation import ones_like, zeros
 from weft._ops.manipulation import broadcast_to
@@ -22,14 +22,11 @@ from weft._tape.modes import TRAINING
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from weft._graph.replayed import Recorded
-    from weft._graph.symbols import Symbol
     from weft._graph.training import Again, Trained
     from weft._program.program import Program
-
-__all__ = ["Executor"]
 
 
 class Executor:
@@ -261,9 +258,6 @@ class Executor:
     def _training(self) -> Schedule:
         """Return forwards and backwards as one schedule: what backwards needs of forwards is kept."""
         if self._backward is None:
-            from weft._graph.differentiating import gradient_symbol  # noqa: PLC0415 - as above
-            from weft._graph.symbols import Symbol  # noqa: PLC0415 - which knows this module
-
             heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
             grads = gradient_symbol(self._symbol, self._wanted, heads)
             both = Symbol(SymbolCore.group([self._symbol._core, grads._core]))
@@ -459,14 +453,9 @@ class Executor:
                     raise GraphError(f"the executor has no {name!r}: it has {', '.join(known)}")
 
 
-@contextmanager
-def _training(*, mode: bool) -> Generator[None]:
+def _training(*, mode: bool) -> Scope:
     """Let ops see in the block whether they train; what the tape hears is not touched."""
-    token = TRAINING.set(mode)
-    try:
-        yield
-    finally:
-        TRAINING.reset(token)
+    return Scope((TRAINING, mode))
 
 
 def _is_local(device: Any) -> bool:
@@ -481,8 +470,6 @@ def _is_like(one: NDArray, other: NDArray) -> bool:
 def _placed(graph: GraphCore, device: Any, groups: Mapping[str, Any] | None) -> GraphCore:
     if not groups:
         return graph
-    from weft.graph import place_groups  # noqa: PLC0415 - which knows this module
-
     return place_groups(graph, device, groups)
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._call.symbol_hook import MixedOperandsError, UnknownFactError
-from weft._graph.forward import operands_of
 from weft._graph.pullback import pull_later
 from weft._graph.symbols import Symbol
+from weft._registry.forward import operands_of
 from weft._registry.op import get_op
+from weft._registry.symbol_hook import MixedOperandsError, UnknownFactError
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import Node, SymbolCore
-
-__all__ = ["NodeView", "call_rule"]
 
 
 class NodeView:

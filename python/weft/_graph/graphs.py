@@ -9,8 +9,6 @@ from weft._core import GraphCore, IndexedGraph, NodeEntry, graph_draw
 from weft._graph.symbols import Symbol
 from weft.errors import ArgumentTypeError
 
-__all__ = ["Graph", "core_of"]
-
 
 class _Attributes(MutableMapping[str, Any]):
     """The attributes of a graph, by name."""

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray
 from weft._graph.composing import compose_call, constant
 from weft._registry.op import get_op
 from weft._registry.shapes import is_index
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._graph.symbols import Symbol
-
-__all__ = ["indexed"]
 
 
 def indexed(x: Symbol, key: Any) -> Symbol:

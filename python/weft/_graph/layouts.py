@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Axis", "axes_of"]
-
 
 class Axis(NamedTuple):
     """An axis of a layout: which one, and for the inner part of a blocked one how long the blocks are."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from weft._core import Scope
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from contextvars import Token
-    from types import TracebackType
     from typing import Self
-
-__all__ = ["HIDDEN", "AttrScope", "NameManager", "Prefix", "chosen", "current_texts", "next_name"]
 
 #: Notes that may be written without their underscores.
 HIDDEN = frozenset(["ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"])
 
 
-class NameManager:
+class NameManager(Scope):
     """Names nodes that are given no name: the op's name and a number, counted in the block of the manager.
 
     Examples
@@ -30,11 +27,14 @@ class NameManager:
     add0 add1
     """
 
-    __slots__ = ("_counts", "_tokens")
+    __slots__ = ("_counts",)
+
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self:
+        """Return a manager: what it is given is for its class's `__init__`."""
+        return super().__new__(cls)
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
-        self._tokens: list[Token[NameManager]] = []
 
     def get(self, name: str | None, hint: str) -> str:
         """Return `name`, or a new one that begins with `hint`."""
@@ -44,16 +44,9 @@ class NameManager:
         number = counts[hint] = counts.get(hint, -1) + 1
         return f"{hint}{number}"
 
-    def __enter__(self) -> Self:
-        """Name what is made in the block."""
-        self._tokens.append(_manager.set(self))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Leave names to who gave them before."""
-        _manager.reset(self._tokens.pop())
+    def _changes(self) -> list[tuple[ContextVar[Any], Any]]:
+        """Return what holds in a block: this one names what is made there."""
+        return [(_manager, self)]
 
 
 class Prefix(NameManager):
@@ -80,7 +73,7 @@ class Prefix(NameManager):
         return self._prefix + super().get(name, hint)
 
 
-class AttrScope:
+class AttrScope(Scope):
     """Notes texts on all nodes and variables that are made in its block.
 
     Parameters
@@ -97,7 +90,11 @@ class AttrScope:
     'first'
     """
 
-    __slots__ = ("_texts", "_tokens")
+    __slots__ = ("_texts",)
+
+    def __new__(cls, **_attrs: str) -> Self:
+        """Return a scope of what `__init__` is given."""
+        return super().__new__(cls)
 
     def __init__(self, **attrs: str) -> None:
         for key, text in attrs.items():
@@ -106,21 +103,13 @@ class AttrScope:
                     f"AttrScope({key}=...) takes a text, and {text!r} was given: write {key}={str(text)!r}"
                 )
         self._texts = attrs
-        self._tokens: list[Token[dict[str, str]]] = []
 
-    def __enter__(self) -> Self:
-        """Note the texts on what is made in the block."""
-        self._tokens.append(_texts.set({**_texts.get(), **self._texts}))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Note them no more."""
-        _texts.reset(self._tokens.pop())
+    def _changes(self) -> list[tuple[ContextVar[Any], Any]]:
+        """Return what holds in a block: these texts, and those of the blocks around it."""
+        return [(_texts, {**_texts.get(), **self._texts})]
 
 
-class chosen:  # noqa: N801 - used like a function
+def chosen(name: str | None, texts: dict[str, Any]) -> Scope:
     """Let the first node that is made in the block have this name and these texts.
 
     Examples
@@ -131,21 +120,7 @@ class chosen:  # noqa: N801 - used like a function
     ...     (weft.symbol.Variable("x") + 1).name
     'total'
     """
-
-    __slots__ = ("_given", "_token")
-
-    def __init__(self, name: str | None, texts: dict[str, Any]) -> None:
-        self._given: list[Any] = [name, texts, name, texts]
-
-    def __enter__(self) -> None:
-        """Begin the block."""
-        self._token = _given.set(self._given)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End it."""
-        _given.reset(self._token)
+    return Scope((_given, [name, texts, name, texts]))
 
 
 _manager: ContextVar[NameManager] = ContextVar("weft_names", default=NameManager())  # noqa: B039 - shared on purpose

@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NoReturn
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import Symbolic
 from weft._core import NDArray
+from weft._numpy import namespace
+from weft._ops.matrices import trace
+from weft._registry import hooks
+from weft._registry.op import attribute_map, get_op
+from weft._registry.symbol_hook import Symbolic
 from weft.errors import ArgumentTypeError
 
-__all__ = ["Operators"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._registry.op import Op
 
 
-def _op(name: str, left: Any, right: Any = None, *, unary: bool = False) -> Any:
-    found = _OPERATORS.get(name)
-    if found is None:
-        from weft._graph.composing import compose_call  # noqa: PLC0415 - which knows this module
-        from weft._registry.op import get_op  # noqa: PLC0415 - as above
+class Dunder(Protocol):
+    """A method of an operator."""
 
-        found = _OPERATORS[name] = compose_call, get_op(name)
-    return found[0](found[1], (left,) if unary else (left, right), {})
+    def __get__(self, owner: Any, kind: Any = None, /) -> Callable[..., Any]: ...
 
 
-_OPERATORS: dict[str, Any] = {}
+@cache
+def _ops() -> dict[str, Op]:
+    """Return the ops of operators, by what the names of their methods have between underscores."""
+    return {dunder: get_op(name) for name, dunder in attribute_map("operator").items()} | {"matmul": get_op("matmul")}
+
+
+def _compose(dunder: str, *operands: Any) -> Any:
+    return hooks.compose(_ops()[dunder], operands, {})
+
 
 #: What operators compose with, and arrays, of which composing says what to write instead.
 _ARRAYS = (Symbolic, np.ndarray, NDArray)
 _TAKEN = (*_ARRAYS, bool, int, float, complex, np.generic)
 #: What becomes a constant, too. Comparisons leave it to Python, which asks them whether something is in a list.
 _OPERANDS = (*_TAKEN, list, tuple)
+
+
+def _unary(dunder: str) -> Dunder:
+    """Return the method of an operator of one operand."""
+
+    def method(self: Any) -> Any:
+        return _compose(dunder, self)
+
+    return cast("Dunder", method)
+
+
+def _binary(dunder: str, taken: tuple[type, ...] = _OPERANDS) -> Dunder:
+    """Return the method of an operator on a symbol and what it composes with."""
+
+    def method(self: Any, other: Any) -> Any:
+        return _compose(dunder, self, other) if isinstance(other, taken) else NotImplemented
+
+    return cast("Dunder", method)
+
+
+def _both(dunder: str, taken: tuple[type, ...] = _OPERANDS) -> tuple[Dunder, Dunder]:
+    """Return the method of an operator, and that of the operator with the symbol on its right."""
+
+    def reflected(self: Any, other: Any) -> Any:
+        return _compose(dunder, other, self) if isinstance(other, taken) else NotImplemented
+
+    return _binary(dunder, taken), cast("Dunder", reflected)
 
 
 class Operators(Symbolic):
@@ -48,83 +86,30 @@ class Operators(Symbolic):
     __array_priority__ = 1000.0
     __array_ufunc__ = None
 
-    def __add__(self, other: Any) -> Any:
-        return _op("add", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __radd__(self, other: Any) -> Any:
-        return _op("add", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __sub__(self, other: Any) -> Any:
-        return _op("subtract", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return _op("subtract", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __mul__(self, other: Any) -> Any:
-        return _op("multiply", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rmul__(self, other: Any) -> Any:
-        return _op("multiply", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        return _op("divide", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _op("divide", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _op("floor_divide", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _op("floor_divide", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __mod__(self, other: Any) -> Any:
-        return _op("remainder", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rmod__(self, other: Any) -> Any:
-        return _op("remainder", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __pow__(self, other: Any) -> Any:
-        return _op("pow", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rpow__(self, other: Any) -> Any:
-        return _op("pow", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __matmul__(self, other: Any) -> Any:
-        return _op("matmul", self, other) if isinstance(other, (*_ARRAYS, list, tuple)) else NotImplemented
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return _op("matmul", other, self) if isinstance(other, (*_ARRAYS, list, tuple)) else NotImplemented
-
-    def __and__(self, other: Any) -> Any:
-        return _op("bitwise_and", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rand__(self, other: Any) -> Any:
-        return _op("bitwise_and", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __or__(self, other: Any) -> Any:
-        return _op("bitwise_or", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __ror__(self, other: Any) -> Any:
-        return _op("bitwise_or", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __xor__(self, other: Any) -> Any:
-        return _op("bitwise_xor", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rxor__(self, other: Any) -> Any:
-        return _op("bitwise_xor", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __lshift__(self, other: Any) -> Any:
-        return _op("bitwise_left_shift", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rshift__(self, other: Any) -> Any:
-        return _op("bitwise_right_shift", self, other) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rlshift__(self, other: Any) -> Any:
-        return _op("bitwise_left_shift", other, self) if isinstance(other, _OPERANDS) else NotImplemented
-
-    def __rrshift__(self, other: Any) -> Any:
-        return _op("bitwise_right_shift", other, self) if isinstance(other, _OPERANDS) else NotImplemented
+    __add__, __radd__ = _both("add")
+    __sub__, __rsub__ = _both("sub")
+    __mul__, __rmul__ = _both("mul")
+    __truediv__, __rtruediv__ = _both("truediv")
+    __floordiv__, __rfloordiv__ = _both("floordiv")
+    __mod__, __rmod__ = _both("mod")
+    __pow__, __rpow__ = _both("pow")
+    __and__, __rand__ = _both("and")
+    __or__, __ror__ = _both("or")
+    __xor__, __rxor__ = _both("xor")
+    __lshift__, __rlshift__ = _both("lshift")
+    __rshift__, __rrshift__ = _both("rshift")
+    __matmul__, __rmatmul__ = _both("matmul", (*_ARRAYS, list, tuple))
+    __neg__ = _unary("neg")
+    __pos__ = _unary("pos")
+    __abs__ = _unary("abs")
+    __invert__ = _unary("invert")
+    __lt__ = _binary("lt", _TAKEN)
+    __le__ = _binary("le", _TAKEN)
+    __gt__ = _binary("gt", _TAKEN)
+    __ge__ = _binary("ge", _TAKEN)
+    __eq__ = _binary("eq", _TAKEN)  # pyright: ignore[reportAssignmentType] # a symbol, not a bool
+    __ne__ = _binary("ne", _TAKEN)  # pyright: ignore[reportAssignmentType] # likewise
+    __hash__ = object.__hash__
 
     def __divmod__(self, other: Any) -> Any:
         return (self // other, self % other) if isinstance(other, _OPERANDS) else NotImplemented
@@ -133,10 +118,8 @@ class Operators(Symbolic):
         return (other // self, other % self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __round__(self, decimals: int | None = None) -> Any:
-        import weft  # noqa: PLC0415 - which imports this module
-
         given: Any = self
-        return weft.round(given, decimals or 0)
+        return namespace.round(given, decimals or 0)
 
     def _has_no_values(self, *_: object, **__: object) -> NoReturn:
         raise ArgumentTypeError("a symbol has no values yet: compute it by eval(), or bind it")
@@ -148,57 +131,19 @@ class Operators(Symbolic):
             "a symbol is a value, and no element of it is written to: compose another, by weft.where or weft.concat"
         )
 
-    def __neg__(self) -> Any:
-        return _op("negative", self, unary=True)
-
-    def __pos__(self) -> Any:
-        return _op("positive", self, unary=True)
-
-    def __abs__(self) -> Any:
-        return _op("abs", self, unary=True)
-
-    def __invert__(self) -> Any:
-        return _op("bitwise_invert", self, unary=True)
-
-    def __lt__(self, other: Any) -> Any:
-        return _op("less", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __le__(self, other: Any) -> Any:
-        return _op("less_equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __gt__(self, other: Any) -> Any:
-        return _op("greater", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __ge__(self, other: Any) -> Any:
-        return _op("greater_equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __eq__(self, other: object) -> Any:
-        return _op("equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __ne__(self, other: object) -> Any:
-        return _op("not_equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    __hash__ = object.__hash__
-
     def __getattr__(self, name: str) -> Any:
         """Return one of weft's functions as a method, as arrays have them: ``x.sum(axis=0)``."""
         if name in _METHODS:
-            import weft  # noqa: PLC0415 - which imports this module
-
-            return partial(getattr(weft, name), self)
+            return partial(trace if name == "trace" else getattr(namespace, name), self)
         raise AttributeError(f"a symbol has no attribute {name!r}")
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """Return the elements in another shape, given as lengths or as one tuple."""
-        import weft  # noqa: PLC0415 - which imports this module
-
-        return weft.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+        return namespace.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Any:
         """Return the axes in another order, given one by one or as one tuple; reversed where none are given."""
-        import weft  # noqa: PLC0415 - which imports this module
-
-        return weft.transpose(self, *axes) if len(axes) < 2 else weft.transpose(self, axes)  # noqa: PLR2004 - one by one
+        return namespace.transpose(self, *axes) if len(axes) < 2 else namespace.transpose(self, axes)
 
     def flatten(self) -> Any:
         """Return the elements along one axis."""
@@ -207,32 +152,24 @@ class Operators(Symbolic):
     @property
     def real(self) -> Any:
         """The real part."""
-        import weft  # noqa: PLC0415 - which imports this module
-
         given: Any = self
-        return weft.real(given)
+        return namespace.real(given)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        import weft  # noqa: PLC0415 - which imports this module
-
         given: Any = self
-        return weft.imag(given)
+        return namespace.imag(given)
 
     @property
     def mT(self) -> Any:  # noqa: N802 - the name that arrays have
         """The transpose of each matrix."""
-        import weft  # noqa: PLC0415 - which imports this module
-
-        return weft.matrix_transpose(self)
+        return namespace.matrix_transpose(self)
 
     @property
     def T(self) -> Any:  # noqa: N802 - the name that arrays have
         """The transpose."""
-        from weft._ops.manipulation import transpose  # noqa: PLC0415 - which knows of symbols
-
-        return transpose(self)  # a symbol, of a symbol
+        return namespace.transpose(self)
 
 
 _METHODS = frozenset(

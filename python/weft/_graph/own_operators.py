@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import tape_hears
 from weft._graph.composite import Composite, make_node, register
 from weft._graph.naming import next_name
 from weft._graph.symbols import Symbol
+from weft._registry.symbol_hook import is_symbol
 from weft._tape.pytree import several
 from weft.errors import GradientError, GraphError
 
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._core import NDArray
-    from weft._registry.op import Aval
+    from weft._registry.avals import Aval
     from weft._tape.user_operators import Operator
-
-__all__ = ["applied"]
 
 
 class Applied:

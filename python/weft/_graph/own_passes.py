@@ -7,37 +7,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft import graph as g
+from weft._graph import differentiating, inferring, passes as registered, placing, planning, rewriting, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["register_own"]
+    from weft._graph.graphs import Graph
 
 
-def _attribute(graph: g.Graph, name: str, default: Any = None) -> Any:
+def _attribute(graph: Graph, name: str, default: Any = None) -> Any:
     return graph.attrs.get(name, default)
 
 
-def _infer_shape(graph: g.Graph) -> g.Graph:
-    return g.infer_shape(graph, _attribute(graph, "shape_inputs"), _attribute(graph, "shape_attr_key", "__shape__"))
+def _infer_shape(graph: Graph) -> Graph:
+    return inferring.infer_shape(
+        graph, _attribute(graph, "shape_inputs"), _attribute(graph, "shape_attr_key", "__shape__")
+    )
 
 
-def _infer_type(graph: g.Graph) -> g.Graph:
-    return g.infer_type(graph, _attribute(graph, "dtype_inputs"), _attribute(graph, "dtype_attr_key", "__dtype__"))
+def _infer_type(graph: Graph) -> Graph:
+    return inferring.infer_type(
+        graph, _attribute(graph, "dtype_inputs"), _attribute(graph, "dtype_attr_key", "__dtype__")
+    )
 
 
-def _load_json(graph: g.Graph) -> g.Graph:
-    return g.load_json(graph.attrs["json"])
+def _load_json(graph: Graph) -> Graph:
+    return texts.load_json(graph.attrs["json"])
 
 
-def _save_json(graph: g.Graph) -> g.Graph:
-    graph.attrs["json"] = g.save_json(graph)
+def _save_json(graph: Graph) -> Graph:
+    graph.attrs["json"] = texts.save_json(graph)
     return graph
 
 
-def _place_device(graph: g.Graph) -> g.Graph:
-    return g.place_device(
+def _place_device(graph: Graph) -> Graph:
+    return placing.place_device(
         graph,
         _attribute(graph, "device_group_attr_key", "ctx_group"),
         _attribute(graph, "device_assign_map"),
@@ -45,16 +49,18 @@ def _place_device(graph: g.Graph) -> g.Graph:
     )
 
 
-def _gradient(graph: g.Graph) -> g.Graph:
-    return g.gradient(graph, graph.attrs["grad_ys"], graph.attrs["grad_xs"], _attribute(graph, "grad_ys_out_grad"))
+def _gradient(graph: Graph) -> Graph:
+    return differentiating.gradient(
+        graph, graph.attrs["grad_ys"], graph.attrs["grad_xs"], _attribute(graph, "grad_ys_out_grad")
+    )
 
 
-def _correct_layout(graph: g.Graph) -> g.Graph:
-    return g.correct_layout(graph, _attribute(graph, "layout_inputs"))
+def _correct_layout(graph: Graph) -> Graph:
+    return rewriting.correct_layout(graph, _attribute(graph, "layout_inputs"))
 
 
-def _print_ir(graph: g.Graph) -> g.Graph:
-    graph.attrs["graphir"] = g.print_ir(
+def _print_ir(graph: Graph) -> Graph:
+    graph.attrs["graphir"] = texts.print_ir(
         graph, _attribute(graph, "join_entry_attrs", ()), _attribute(graph, "join_node_attrs", ())
     )
     return graph
@@ -75,30 +81,34 @@ def register_own() -> None:
     >>> weft.graph.get_pass("PlanMemory").requires
     ('shape', 'dtype')
     """
-    passes: list[tuple[tuple[str, str], Callable[[g.Graph], g.Graph], dict[str, Any]]] = [
+    passes: list[tuple[tuple[str, str], Callable[[Graph], Graph], dict[str, Any]]] = [
         (("infer_shape", "InferShape"), _infer_shape, {"provides": ["shape", "shape_num_unknown_nodes"]}),
         (("infer_type", "InferType"), _infer_type, {"provides": ["dtype"]}),
         (("load_json", "LoadJSON"), _load_json, {"change_graph": True, "requires": ["json"]}),
         (("save_json", "SaveJSON"), _save_json, {"provides": ["json"]}),
-        (("order_mutation", "OrderMutation"), g.order_mutation, {"change_graph": True}),
+        (("order_mutation", "OrderMutation"), rewriting.order_mutation, {"change_graph": True}),
         (
             ("place_device", "PlaceDevice"),
             _place_device,
             {"change_graph": True, "requires": ["device_assign_map"], "provides": ["device"]},
         ),
         (("gradient", "Gradient"), _gradient, {"change_graph": True, "requires": ["grad_ys", "grad_xs"]}),
-        (("plan_memory", "PlanMemory"), g.plan_memory, {"requires": ["shape", "dtype"], "provides": list(_SIZES)}),
+        (
+            ("plan_memory", "PlanMemory"),
+            planning.plan_memory,
+            {"requires": ["shape", "dtype"], "provides": list(_SIZES)},
+        ),
         (("correct_layout", "CorrectLayout"), _correct_layout, {"change_graph": True, "provides": ["layout"]}),
         (("print_ir", "PrintGraphIR"), _print_ir, {"provides": ["graphir"]}),
-        (("eliminate_common", "EliminateCommon"), g.eliminate_common, {"change_graph": True}),
-        (("eliminate_dead", "EliminateDead"), g.eliminate_dead, {"change_graph": True}),
-        (("fold_constants", "FoldConstants"), g.fold_constants, {"change_graph": True}),
-        (("eliminate_identity", "EliminateIdentity"), g.eliminate_identity, _SIZED),
-        (("functionalise", "Functionalise"), g.functionalise, {"change_graph": True}),
-        (("fuse", "Fuse"), g.fuse, {"change_graph": True}),
+        (("eliminate_common", "EliminateCommon"), rewriting.eliminate_common, {"change_graph": True}),
+        (("eliminate_dead", "EliminateDead"), rewriting.eliminate_dead, {"change_graph": True}),
+        (("fold_constants", "FoldConstants"), rewriting.fold_constants, {"change_graph": True}),
+        (("eliminate_identity", "EliminateIdentity"), rewriting.eliminate_identity, _SIZED),
+        (("functionalise", "Functionalise"), rewriting.functionalise, {"change_graph": True}),
+        (("fuse", "Fuse"), rewriting.fuse, {"change_graph": True}),
     ]
-    known = g.list_passes()
+    known = registered.list_passes()
     for names, function, options in passes:
         for name in names:
             if name not in known:
-                g.register_pass(name, **options)(function)
+                registered.register_pass(name, **options)(function)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._core import GraphCore
 
-__all__ = ["Pass", "apply_pass", "apply_passes", "get_pass", "list_passes", "register_pass"]
-
 
 @dataclass(frozen=True)
 class Pass:

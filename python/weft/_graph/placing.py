@@ -1,4 +1,4 @@
-"""Devices by name for the pass that places nodes, and the op that copies."""
+"""Nodes on devices: the pass that places them, and the op that copies."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._call.devices import as_device
-from weft._core import NDArray
-from weft._registry.op import register_op
+from weft._core import GraphCore, NDArray, graph_place_device
+from weft._engine.labels import cpu
+from weft._graph.graphs import Graph, core_of
+from weft._registry.defaults import state
+from weft._registry.op import get_op, register_op
+from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weft._registry.avals import Aval
-
-__all__ = ["device_names"]
 
 
 def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str], str | None]:
@@ -54,5 +56,62 @@ def _copy_back(node: Any, grads: Any) -> Any:
 
 
 _copy_to.set_attribute("view", _show)
+state(_copy_to, infer_shape="like_first")
 _copy_to.set_attribute("shares_memory", value=True)  # on the device where it lies already
 _copy_to.set_attribute("gradient", _copy_back)
+
+
+def place_device(
+    graph: Graph,
+    group_key: str = "ctx_group",
+    assign: Mapping[str, Any] | None = None,
+    copy_op: str = "copy_to",
+    default: Any = None,
+) -> Graph:
+    """Return the graph with nodes on the devices of their groups, and copies between (PlaceDevice).
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    group_key : str, default: "ctx_group"
+        The note on nodes that has their group, with or without underscores.
+    assign : dict of str to Device or str
+        The device of each group.
+    copy_op : str, default: "copy_to"
+        The op that copies: it has an attribute `device`.
+    default : Device or str, optional
+        Where nodes go that belong to no group and take nothing that does.
+
+    Returns
+    -------
+    Graph
+        With `device`, a name or None for each node. Each value is copied once to each device that takes it.
+
+    Raises
+    ------
+    GraphError
+        If a group has no device.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.symbol.AttrScope(ctx_group="first"):
+    ...     y = weft.symbol.exp(weft.symbol.Variable("x"), name="e")
+    >>> with weft.symbol.AttrScope(ctx_group="second"):
+    ...     z = weft.symbol.log(y, name="l")
+    >>> graph = weft.graph.place_device(weft.graph.Graph(z), assign={"first": "cpu:0", "second": "cpu:1"})
+    >>> [node.name for node in graph.indexed_graph().nodes], graph.attrs["device"]
+    (['x', 'e', 'e_copy_0_cpu:1', 'l'], ['cpu:0', 'cpu:0', 'cpu:1', 'cpu:1'])
+    """
+    names, where = device_names(assign or {}, default)
+    try:
+        copy = get_op(copy_op)._entry
+    except KeyError:
+        raise GraphError(f"no op is named {copy_op!r}, which is to copy: weft.ops.list_ops() names them all") from None
+    return Graph._of(graph_place_device(core_of(graph), group_key, names, copy, where))
+
+
+def place_groups(graph: GraphCore, device: Any, groups: Mapping[str, Any]) -> GraphCore:
+    """Return what an executor runs where groups of nodes have devices of their own."""
+    return place_device(Graph._of(graph), assign=groups, default=cpu(0) if device is None else device)._core

@@ -1,4 +1,4 @@
-"""Offsets in memory for values that live for a while."""
+"""Memory: offsets for values that live for a while, and for the entries of a graph."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 import numpy as np
 
 from weft import _core
+from weft._core import graph_plan_memory
+from weft._graph.graphs import Graph, core_of
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
     #: A column of numbers.
     Integers: TypeAlias = Sequence[int] | NDArray[np.integer]
-
-__all__ = ["external_of", "plan_offsets"]
 
 _LARGEST = np.iinfo(np.int64).max
 
@@ -143,3 +143,38 @@ def external_of(given: str | Iterable[str]) -> tuple[bool, list[str]]:
     """
     outputs = isinstance(given, str) and given == "outputs"
     return outputs, [] if outputs else [given] if isinstance(given, str) else list(given)
+
+
+def plan_memory(graph: Graph, memory: str = "min", external: str | Iterable[str] = ()) -> Graph:
+    """Return the graph with a place in one arena for each intermediate and each output (PlanMemory).
+
+    Parameters
+    ----------
+    graph : Graph
+        A graph whose shapes and dtypes were inferred.
+    memory : {"min", "balanced", "speed"}
+        How much longer the critical path may become because values share memory: as it likes, a twentieth, not at all.
+    external : "outputs" or list of str, optional
+        Values that lie outside, besides arguments.
+
+    Returns
+    -------
+    Graph
+        With, for each entry, `storage_id` (-2 outside), `storage_offset` and `storage_inplace_index`; and with
+        `storage_allocated_bytes`, the size of the arena, and `storage_peak_live_bytes`.
+
+    Raises
+    ------
+    GraphError
+        If shapes or dtypes are not known.
+
+    Examples
+    --------
+    >>> import weft
+    >>> y = weft.exp(weft.exp(weft.symbol.Variable("x", shape=(16,))))
+    >>> graph = weft.graph.infer_type(weft.graph.infer_shape(weft.graph.Graph(y)))
+    >>> weft.graph.plan_memory(graph).attrs["storage_allocated_bytes"]
+    64
+    """
+    outputs, named = external_of(external)
+    return Graph._of(graph_plan_memory(core_of(graph), memory, outputs, named))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import Input, Node, NodeEntry
+from weft._graph.graphs import Graph
 from weft._graph.recorded_ops import Placed, copy_op, fill_op, opaque_op, view_op, write_op
 from weft._graph.symbols import Symbol
 from weft._registry.avals import Aval
 from weft._registry.op import get_op
 from weft._registry.shapes import contiguous_strides
 from weft.errors import GraphError
-from weft.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from weft._program.dummies import Layout
     from weft._registry.op import Op
 
-__all__ = ["graph_of"]
 
-
-def graph_of(compiled: Compiled, arguments: Sequence[str], layouts: Sequence[Layout]) -> Graph:
+def graph_of(
+    compiled: Compiled, arguments: Sequence[str], layouts: Sequence[Layout], first: int | None = None
+) -> Graph:
     """Return the ops of a program as nodes; its outputs are the results and the last writes to arguments and states.
+
+    Of the `first` ops alone, if that is given, and then all that they wrote is an output.
 
     An entry is a buffer in one of its versions. Ops of the registry are themselves, with their attributes; what reads a
     buffer in another layout than the buffer's own reads it by a node ``recorded_view``, and what writes to a part of one
@@ -36,7 +38,8 @@ def graph_of(compiled: Compiled, arguments: Sequence[str], layouts: Sequence[Lay
     dependencies.
     """
     steps = compiled.describe()
-    return _Graph(steps, arguments, layouts).graph()
+    cut = first is not None and first < len(steps)
+    return _Graph(steps[:first], arguments, layouts).graph(whole=not cut)
 
 
 @dataclass(slots=True)
@@ -61,11 +64,11 @@ class _Graph:
         self._shown_as: dict[tuple[NodeEntry, Placed], NodeEntry] = {}
         self._made: list[Node] = []
 
-    def graph(self) -> Graph:
+    def graph(self, *, whole: bool) -> Graph:
         """Return the graph."""
         for step in self._steps:
             self._add(step)
-        heads = [buffer.entry for buffer in self._buffers.values() if buffer.lasts]
+        heads = [buffer.entry for buffer in self._buffers.values() if buffer.lasts or not whole]
         return Graph(Symbol.of_entries(heads))
 
     def _add(self, step: _Step) -> None:
@@ -210,7 +213,7 @@ def _said(op: Op, attributes: dict[str, Any], step: _Step, made: Sequence[Aval])
 
     A reduction keeps axes of one element in the step, whatever it says of its result.
     """
-    from weft._graph.forward import infer_forward  # noqa: PLC0415 - for those alone who look
+    from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who look
 
     shapes = [tuple(view["shape"]) for view in step["inputs"]]
     dtypes = [np.dtype(view["dtype"]) for view in step["inputs"]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._call.symbol_hook import UnknownFactError
 from weft._core import Input
 from weft._graph.composite import Composite, make_node, register
 from weft._graph.evaluation import prepared
 from weft._graph.naming import next_name
-from weft._ops.gradients.unbroadcast import zeros_of
-from weft._registry.op import Aval, Op, get_op
+from weft._ops.unbroadcast import zeros_of
+from weft._registry.avals import Aval
+from weft._registry.op import Op, get_op
+from weft._registry.symbol_hook import UnknownFactError
 from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
     from weft._graph.symbols import Symbol
-
-__all__ = ["pull_later"]
+    from weft._registry.avals import Aval
 
 _INPUT = Input()
 

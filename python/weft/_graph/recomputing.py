@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-__all__ = ["recompute"]
-
-
 def recompute(
     graph: Graph,
     forward: Any,

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from weft._registry.op import Aval, like_first, register_op
+from weft._registry.avals import Aval, like_first
+from weft._registry.op import register_op
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = ["Placed", "copy_op", "fill_op", "opaque_op", "view_op", "write_op"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 from weft import _core
 from weft._core import NDArray
 from weft._program.program import Program
-from weft._program.record import noting
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from weft._core import Compiled
-
-__all__ = ["Recorded", "can_record", "record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,6 @@ def record(
     if engine is None:
         return None
     recording = _core.Recording(engine, name)
-    before = noting({})
     try:
         recording.begin()
         for at in arguments:
@@ -125,8 +121,6 @@ def record(
     except BaseException:
         recording.abort()
         raise
-    finally:
-        noting(before)
     if compiled.states_version():  # calls that looked at values answer for these alone
         return None
     return Recorded(Program(name, compiled), compiled, made, known, tuple(states))

@@ -1,12 +1,30 @@
-"""Graphs from graphs: mutations as values, neighbours as one call."""
+"""Graphs from graphs: mutations as values or in order, layouts, neighbours as one call, calls that are not needed."""
 
 from __future__ import annotations
 
-from weft._core import graph_eliminate_identity, graph_functionalise, graph_fuse
-from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
-from weft._graph.graphs import Graph, core_of
+from typing import TYPE_CHECKING
 
-__all__ = ["eliminate_identity", "functionalise", "fuse"]
+from weft._core import (
+    Node,
+    graph_correct_layout,
+    graph_eliminate_common,
+    graph_eliminate_dead,
+    graph_eliminate_identity,
+    graph_fold_constants,
+    graph_functionalise,
+    graph_fuse,
+    graph_order_mutation,
+)
+from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
+from weft._graph.constants import LARGEST, constant
+from weft._graph.evaluation import Schedule
+from weft._graph.graphs import Graph, core_of
+from weft._graph.symbols import Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weft._core import NodeEntry
 
 
 def eliminate_identity(graph: Graph) -> Graph:
@@ -91,3 +109,79 @@ def fuse(graph: Graph) -> Graph:
     <BLANKLINE>
     """
     return Graph._of(graph_fuse(core_of(graph)))
+
+
+def order_mutation(graph: Graph) -> Graph:
+    """Return the graph with control dependencies that keep reads and mutations of a variable in order (OrderMutation).
+
+    What reads a version comes before the call that mutates it, and after the one that made it.
+    """
+    return Graph._of(graph_order_mutation(core_of(graph)))
+
+
+def correct_layout(graph: Graph, layouts: Mapping[str, str] | None = None) -> Graph:
+    """Return the graph with each op's inputs in the layout that it takes (CorrectLayout).
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    layouts : dict of str to str
+        Layouts of variables, such as "NCHW".
+
+    Returns
+    -------
+    Graph
+        With `layout`, a text or None for each entry. Transforms are inserted, and taken out where two meet.
+    """
+    return Graph._of(graph_correct_layout(core_of(graph), dict(layouts or {})))
+
+
+def eliminate_common(graph: Graph) -> Graph:
+    """Return the graph with one call in the place of equal ones.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.symbol.Variable("x")
+    >>> len(weft.graph.eliminate_common(weft.graph.Graph(weft.exp(x) + weft.exp(x))).indexed_graph())
+    3
+    """
+    return Graph._of(graph_eliminate_common(core_of(graph)))
+
+
+def eliminate_dead(graph: Graph) -> Graph:
+    """Return the graph without calls of which nothing is used: those that only come before others."""
+    return Graph._of(graph_eliminate_dead(core_of(graph)))
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """Return the graph with calls computed that rest on no variable, where results are small."""
+    return Graph._of(graph_fold_constants(core_of(graph), evaluate_constant))
+
+
+def evaluate_constant(node: Node) -> list[NodeEntry] | None:
+    """Return constants for the results of a call that rests on constants; None where they are large.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.rewriting import evaluate_constant
+    >>> two = weft.symbol.constant(shape=(1,), dtype="float32", values=(2.0,))
+    >>> evaluate_constant(weft.exp(two).get_node())[0].node.op.name
+    'constant'
+    """
+    if node.op.name == "constant":
+        return node.outputs
+    schedule = Schedule(Symbol.of_entries(node.outputs).graph)
+    values = schedule.values({})
+    schedule.run(values)
+    found: list[NodeEntry] = []
+    for index, at in enumerate(schedule.outputs):
+        array = values[at].numpy()
+        if array.size > LARGEST:
+            return None
+        name = node.name if len(schedule.outputs) == 1 else f"{node.name}_{index}"
+        attributes = {"shape": array.shape, "dtype": array.dtype, "values": tuple(array.ravel().tolist())}
+        found.append(Node(constant, name, attributes, []).outputs[0])
+    return found

@@ -10,8 +10,6 @@ from weft._core import graph_infer_shape, graph_infer_type
 if TYPE_CHECKING:
     from weft._graph.symbols import Symbol
 
-__all__ = ["summarize"]
-
 
 def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
     """Return a table of nodes: op, shape of the first result, parameters, bytes. Arguments without given shapes count as parameters.

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from weft._call.symbol_hook import UnknownFactError, UnknownRank
 from weft._core import (
     GraphCore,
     SymbolCore,
@@ -18,8 +17,10 @@ from weft._core import (
     graph_load_json,
     graph_save_json,
 )
+from weft._graph import later
 from weft._graph.naming import HIDDEN
 from weft._graph.operators import Operators
+from weft._registry.symbol_hook import UnknownFactError, UnknownRank
 from weft.errors import ArgumentIndexError, ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from weft._engine.labels import Device
     from weft._graph.executor import Executor
     from weft._registry.avals import DType
-
-__all__ = ["Symbol"]
 
 Shape = tuple[int | None, ...]
 
@@ -140,10 +139,9 @@ class Symbol(Operators):
         if isinstance(key, str):
             return Symbol(self._core.named(key))
         if not isinstance(key, int) or isinstance(key, bool):
-            from weft._graph.indexing import indexed  # noqa: PLC0415 - which knows this module
-
             self._single(self.list_outputs())
-            return indexed(self, key)
+            found_part: Symbol = later.indexed(self, key)
+            return found_part
         found = self._core.output(key + len(self) if key < 0 else key) if key >= -len(self) else None
         if found is None:
             raise ArgumentIndexError(f"the symbol has {len(self)} outputs, and output {key} was asked for")
@@ -396,10 +394,10 @@ class Symbol(Operators):
         >>> weft.symbol.copy_to(x, device="cpu:0").gradient(["x"]).eval(x=[3.0, 4.0])
         [NDArray([1., 1.])]
         """
-        from weft._graph.differentiating import gradient_symbol  # noqa: PLC0415 - which knows this module
-
         several = [wrt] if isinstance(wrt, str | Symbol) else wrt
-        return gradient_symbol(self, [each if isinstance(each, str) else _variable_of(each) for each in several], None)
+        names = [each if isinstance(each, str) else _variable_of(each) for each in several]
+        found: Symbol = later.gradient_symbol(self, names, None)
+        return found
 
     def eval(self, **arrays: Any) -> list[NDArray]:
         """Compute the outputs from arrays for the variables; names that it does not have are ignored.
@@ -411,9 +409,8 @@ class Symbol(Operators):
         >>> (x + 1).eval(x=[1, 2])
         [NDArray([2, 3])]
         """
-        from weft._graph.evaluation import evaluate  # noqa: PLC0415 - which knows this module
-
-        return evaluate(self, arrays)
+        found: list[NDArray] = later.evaluate(self, arrays)
+        return found
 
     def bind(
         self,
@@ -460,12 +457,9 @@ class Symbol(Operators):
         >>> (x * 2).bind(weft.cpu(0), {"x": weft.ones(2)}).forward()
         [NDArray([2., 2.])]
         """
-        from weft._graph.binding import bind, by_position  # noqa: PLC0415 - which knows this module
-        from weft._graph.training import Again  # noqa: PLC0415 - as above
-
-        device, arrays = by_position(given, device, args, args_grad, grad_req, aux_states)
-        args, args_grad, grad_req, aux_states = arrays
-        return bind(self, args, args_grad, grad_req, aux_states, device, group2device, Again(mirror, memory_limit))
+        arrays = args, args_grad, grad_req, aux_states
+        found: Executor = later.bind(self, given, device, arrays, group2device, mirror, memory_limit)
+        return found
 
     def simple_bind(
         self,
@@ -497,11 +491,9 @@ class Symbol(Operators):
         >>> executor.arg_dict["w"].shape, executor.grad_dict["w"].shape
         ((3, 4), (3, 4))
         """
-        from weft._graph.binding import simple_bind  # noqa: PLC0415 - which knows this module
-        from weft._graph.training import Again  # noqa: PLC0415 - as above
-
-        again = Again(mirror, memory_limit)
-        return simple_bind(self, device, grad_req, type_dict or {}, group2device, shapes, again)
+        how = mirror, memory_limit
+        found: Executor = later.simple_bind(self, device, grad_req, type_dict or {}, group2device, shapes, how)
+        return found
 
     def summary(self, known: Mapping[str, Any] | None = None, /, **shapes: Any) -> str:
         """Return a table of the nodes: shapes, parameters, bytes.
@@ -516,9 +508,8 @@ class Symbol(Operators):
         >>> print((x @ w).summary(x=(2, 3)).splitlines()[-1])
         parameters: 12 (48 bytes); results: 32 bytes
         """
-        from weft._graph.symbol_summary import summarize  # noqa: PLC0415 - which knows this module
-
-        return summarize(self, {**(known or {}), **shapes})
+        found: str = later.summarize(self, {**(known or {}), **shapes})
+        return found
 
 
 def _variable_of(given: Any) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weft._graph.graphs import Graph
+from weft._graph.inferring import infer_shape, infer_type
+from weft._graph.recomputing import recompute
+from weft._graph.rewriting import eliminate_identity
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -12,8 +16,6 @@ if TYPE_CHECKING:
 
     from weft._core import GraphCore, NDArray
     from weft._graph.symbols import Symbol
-
-__all__ = ["NEVER_AGAIN", "Again", "Trained", "trained_graph"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,6 @@ def trained_graph(
     PlanError
         If nothing was found that fits the limit.
     """
-    from weft import graph as g  # noqa: PLC0415 - which knows symbols
-
     shapes = {name: x.shape for name, x in arrays.items()}
     dtypes = {name: x.dtype for name, x in arrays.items()}
     own = set(symbol.list_inputs())
@@ -83,14 +83,14 @@ def trained_graph(
     shapes.update(zip(heads, made[0], strict=True))
     dtypes.update(zip(heads, made[1], strict=True))
     there = set(both.list_inputs())
-    graph = g.infer_shape(g.Graph(both), {name: each for name, each in shapes.items() if name in there})
-    graph = g.infer_type(graph, {name: each for name, each in dtypes.items() if name in there})
+    graph = infer_shape(Graph(both), {name: each for name, each in shapes.items() if name in there})
+    graph = infer_type(graph, {name: each for name, each in dtypes.items() if name in there})
     if graph.attrs["shape_num_unknown_nodes"]:
         if again.wanted:
             raise ShapeError("what is computed again is chosen by sizes, and shapes do not follow from the arguments")
         return Trained(graph._core, None)
-    graph = g.eliminate_identity(graph)
+    graph = eliminate_identity(graph)
     if again.wanted:
         outside = both.list_outputs()[len(symbol) :]
-        graph = g.recompute(graph, symbol, memory_limit=again.limit, external=outside)
+        graph = recompute(graph, symbol, memory_limit=again.limit, external=outside)
     return Trained(graph._core, (graph.attrs["shape"], graph.attrs["dtype"]))

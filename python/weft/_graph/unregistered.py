@@ -9,8 +9,6 @@ from weft.errors import GraphError
 if TYPE_CHECKING:
     from weft._core import OpEntry
 
-__all__ = ["UnknownOp"]
-
 
 class UnknownOp:
     """An op of which only the name is known: it loads, prints and saves, and has no rules.

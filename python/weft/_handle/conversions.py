@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["METHODS"]
-
 
 def numpy(self: NDArray) -> npt.NDArray[Any]:
     """Wait, and return the values as an independent NumPy array.
@@ -99,7 +97,7 @@ def tobytes(self: NDArray) -> bytes:
     return values(self).tobytes()
 
 
-def __bool__(self: NDArray) -> bool:  # noqa: N807 - a method
+def __bool__(self: NDArray) -> bool:
     if self.size != 1:
         raise ArgumentValueError(
             f"The truth value of an array of shape {self.shape} is ambiguous. Use x.any() or x.all(), or x.size"
@@ -108,19 +106,19 @@ def __bool__(self: NDArray) -> bool:  # noqa: N807 - a method
     return bool(values(self).item() if found is None else found)
 
 
-def __int__(self: NDArray) -> int:  # noqa: N807 - a method
+def __int__(self: NDArray) -> int:
     return int(_scalar(self))  # type: ignore[arg-type] # of a complex number, Python's own error
 
 
-def __float__(self: NDArray) -> float:  # noqa: N807 - a method
+def __float__(self: NDArray) -> float:
     return float(_scalar(self))  # type: ignore[arg-type] # as above
 
 
-def __complex__(self: NDArray) -> complex:  # noqa: N807 - a method
+def __complex__(self: NDArray) -> complex:
     return complex(_scalar(self))
 
 
-def __index__(self: NDArray) -> int:  # noqa: N807 - a method
+def __index__(self: NDArray) -> int:
     if self.ndim or self.dtype.kind not in "iu":
         raise ArgumentTypeError(
             "only integer scalar arrays can be converted to a scalar index, not an array of shape "
@@ -149,19 +147,19 @@ class _Printed(np.ndarray[Any, Any]):
 _Printed.__name__ = "NDArray"
 
 
-def __repr__(self: NDArray) -> str:  # noqa: N807 - a method
+def __repr__(self: NDArray) -> str:
     if not _is_known(self):
         return f"NDArray(<recorded>, shape={self.shape}, dtype={self.dtype})"
     return np.array_repr(values(self).view(_Printed))
 
 
-def __str__(self: NDArray) -> str:  # noqa: N807 - a method
+def __str__(self: NDArray) -> str:
     if not _is_known(self):
         return repr(self)
     return np.array_str(values(self))
 
 
-def __format__(self: NDArray, spec: str) -> str:  # noqa: N807 - a method
+def __format__(self: NDArray, spec: str) -> str:
     return format(values(self), spec) if spec else str(self)
 
 

@@ -14,8 +14,6 @@ from weft._ops.manipulation import ravel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Flat"]
-
 
 class Flat:
     """The elements of an array in C order. Made by ``x.flat``.

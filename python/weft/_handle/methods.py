@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from weft._call.backends import backend_of
 from weft._call.devices import as_device, device_of
 from weft._call.filling import assign, check_assigned, fill
 from weft._call.operands import ArrayLike, as_array, is_host, share, values
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from weft._engine.labels import Device
     from weft._ops.manipulation import Order
 
-__all__ = ["attach"]
-
 _RESHAPE = get_op("reshape")
 _PERMUTE = get_op("permute_dims")
 
@@ -51,7 +50,7 @@ def attach() -> None:
     """Give NDArray its methods and its operators their dispatcher; once, when weft is imported."""
     if hasattr(NDArray, "numpy"):
         return
-    from weft._ops import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
+    from weft._numpy import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
     from weft._ops.matrices import trace  # noqa: PLC0415 - of the namespace's name is the recorder
 
     set_dispatch(dispatch_operator)
@@ -60,16 +59,13 @@ def attach() -> None:
         setattr(NDArray, function.__name__, function)
     for name in _FUNCTIONS:
         setattr(NDArray, name, getattr(namespace, name))
-    setattr(NDArray, "trace", trace)  # noqa: B010 - the class is made elsewhere, without it
-    setattr(NDArray, "__await__", await_array)  # noqa: B010 - as above
-    setattr(NDArray, "__getitem__", get_item)  # noqa: B010 - as above
-    setattr(NDArray, "__setitem__", set_item)  # noqa: B010 - as above
-    from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
-
-    setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
+    setattr(NDArray, "trace", trace)
+    setattr(NDArray, "__await__", await_array)
+    setattr(NDArray, "__getitem__", get_item)
+    setattr(NDArray, "__setitem__", set_item)
     for name in INSTEAD_OF_METHODS:
         setattr(NDArray, name, Absent(name))
-    setattr(NDArray, "__dir__", present)  # noqa: B010 - as above
+    setattr(NDArray, "__dir__", present)
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
@@ -244,7 +240,7 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     ------
     ValueError
         If the bytes along the last axis are not a whole number of such elements, or do not lie one after the other; on a
-        CUDA device also if elements would not lie at multiples of their size.
+        device with memory of its own also if elements would not lie at multiples of their size.
 
     Examples
     --------
@@ -270,13 +266,11 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
         )
     shape, strides = (*shape[:-1], count), (*strides[:-1], wanted.itemsize)
     if self._elsewhere and wanted.itemsize > self.itemsize:
-        from weft._cuda.views import check_aligned  # noqa: PLC0415 - for arrays on a device alone
-
-        check_aligned(self._offset, shape, strides, wanted)
+        backend_of(self).check_view(self._offset, shape, strides, wanted)
     return view(self, shape, strides, 0, wanted)
 
 
-def __round__(self: NDArray, ndigits: SupportsIndex | None = None) -> NDArray:  # noqa: N807 - a method
+def __round__(self: NDArray, ndigits: SupportsIndex | None = None) -> NDArray:
     return rounded(self, 0 if ndigits is None else ndigits)
 
 
@@ -375,31 +369,32 @@ def _repeat(self: NDArray, repeats: ArrayLike, axis: SupportsIndex | None = None
     return repeat(self, repeats, axis=axis)
 
 
-def __len__(self: NDArray) -> int:  # noqa: N807 - a method
+def __len__(self: NDArray) -> int:
     if not self.ndim:
         raise ArgumentTypeError("len() of unsized object")
     return self.shape[0]
 
 
-def __iter__(self: NDArray) -> Iterator[NDArray]:  # noqa: N807 - a method
+def __iter__(self: NDArray) -> Iterator[NDArray]:
     if not self.ndim:
         raise ArgumentTypeError("iteration over a 0-d array")
     return (get_item(self, index) for index in range(self.shape[0]))
 
 
-def __contains__(self: NDArray, value: ArrayLike) -> bool:  # noqa: N807 - a method
-    return bool(np.any(values(dispatch_operator("equal", self, value))))
+def __contains__(self: NDArray, value: ArrayLike) -> bool:
+    found: Any = self == value
+    return bool(np.any(values(found))) if isinstance(found, NDArray) else bool(found)
 
 
-def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001, N807 - a method
+def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001 - a method
     raise ArgumentValueError(f"cannot delete array elements: the array has the shape {self.shape}")
 
 
-def __divmod__(self: NDArray, other: Any) -> Any:  # noqa: N807 - an operand of any class
+def __divmod__(self: NDArray, other: Any) -> Any:
     return divmod_of(self, other)
 
 
-def __rdivmod__(self: NDArray, other: Any) -> Any:  # noqa: N807 - an operand of any class
+def __rdivmod__(self: NDArray, other: Any) -> Any:
     return divmod_of(other, self)
 
 
@@ -413,7 +408,7 @@ def _transposed(self: NDArray) -> NDArray:
 
 def _matrix_transposed(self: NDArray) -> NDArray:
     """Return a view with the last two axes swapped."""
-    if self.ndim < 2:  # noqa: PLR2004 - a matrix
+    if self.ndim < 2:  # a matrix
         raise ArgumentValueError(f"matrix transpose with ndim < 2 is undefined: the shape is {self.shape}")
     shape, strides = self.shape, self.strides
     result = self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))

@@ -9,37 +9,17 @@ import numpy as np
 from weft._call.dispatch import call
 from weft._call.filling import assign
 from weft._call.outputs import check_target
-from weft._call.plans import LOOPED
+from weft._call.plans import COMPARISONS
 from weft._core import NDArray, tape_hears
-from weft._ops import elementwise as functions
-from weft._registry.op import get_op
+from weft._ops import parts
+from weft._registry.op import attribute_map, get_op
 
 if TYPE_CHECKING:
     from weft._registry.op import Op
 
-__all__ = ["TAKEN", "dispatch_operator", "divmod_of"]
-
-_UNARY = {"negative", "positive", "abs", "bitwise_invert"}
-_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
-_BINARY = {
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "pow",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-}
-_OPS: dict[str, Op] = {name: get_op(name) for name in _UNARY | _COMPARISONS | _BINARY}
-_IN_PLACE: dict[str, Op] = {f"i{name}": get_op(name) for name in _BINARY}
-
-for _name in LOOPED:
-    _OPS[_name].operator = True
+_OPS: dict[str, Op] = {name: get_op(name) for name in attribute_map("operator")}
+_UNARY = {name for name, op in _OPS.items() if op.ufunc is not None and op.ufunc.nin == 1}
+_IN_PLACE = {f"i{name}": op for name, op in _OPS.items() if name not in _UNARY and op.operator not in COMPARISONS}
 
 #: The exponents for which ``**`` is another function, as in NumPy: faster, and exact to the last bit.
 _POWERS = {2: get_op("square"), 0.5: get_op("sqrt"), -1: get_op("reciprocal"), 1: get_op("positive")}
@@ -90,7 +70,7 @@ def divmod_of(left: Any, right: Any) -> Any:
     """Return what ``divmod()`` gives for `left` and `right`, or NotImplemented."""
     if not (_takes(left) and _takes(right)):
         return NotImplemented
-    return functions.divmod(left, right)
+    return parts.divmod(left, right)
 
 
 def _takes(operand: Any) -> bool:

@@ -11,8 +11,6 @@ from typing import TypedDict
 
 from weft._machine.software import version_of
 
-__all__ = ["Gpu", "Gpus", "cupy", "driver_version", "gpus"]
-
 _DRIVERS = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
 _NAME_LENGTH = 256
 #: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.

@@ -7,8 +7,6 @@ import sys
 from importlib import import_module, metadata
 from typing import Any, TypedDict
 
-__all__ = ["Blas", "blas", "python", "version_of"]
-
 
 class Blas(TypedDict):
     """A library of linear algebra that is loaded."""

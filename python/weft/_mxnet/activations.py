@@ -8,34 +8,34 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.draws import generator_of, kept
 from weft._mxnet.gradients import Backward
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number, optional, shape
+from weft._nn import namespace as nn
+from weft._numpy import namespace
+from weft._tape.modes import TRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._mxnet.partial_shapes import Shapes
 
-__all__: list[str] = []
-
 _KINDS: dict[str, Any] = {
-    "relu": lambda x: weft.nn.relu(x),
-    "sigmoid": lambda x: weft.nn.sigmoid(x),
-    "tanh": lambda x: weft.tanh(x),
-    "softrelu": lambda x: weft.nn.softplus(x),
+    "relu": lambda x: nn.relu(x),
+    "sigmoid": lambda x: nn.sigmoid(x),
+    "tanh": lambda x: namespace.tanh(x),
+    "softrelu": lambda x: nn.softplus(x),
     "softsign": lambda x: x / (1.0 + abs(x)),
 }
 
 #: What each changes the gradient by, of the result `y`.
 _SLOPES: dict[str, Any] = {
-    "relu": lambda y: weft.astype(y > 0, y.dtype),
+    "relu": lambda y: namespace.astype(y > 0, y.dtype),
     "sigmoid": lambda y: y * (1.0 - y),
     "tanh": lambda y: 1.0 - y * y,
-    "softrelu": lambda y: -weft.expm1(-y),
-    "softsign": lambda y: weft.square(1.0 - abs(y)),
+    "softrelu": lambda y: -namespace.expm1(-y),
+    "softsign": lambda y: namespace.square(1.0 - abs(y)),
 }
 
 
@@ -97,21 +97,21 @@ def _leaky_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 def _leaky(s: Any, data: Any, gamma: Any = None) -> Any:
     kind = s.act_type
     if kind == "leaky":
-        return weft.nn.leaky_relu(data, s.slope)
+        return nn.leaky_relu(data, s.slope)
     if kind == "elu":
-        return weft.nn.elu(data, s.slope)
+        return nn.elu(data, s.slope)
     if kind == "selu":
-        return weft.nn.elu(data, _SELU_ALPHA) * _SELU_SCALE
+        return nn.elu(data, _SELU_ALPHA) * _SELU_SCALE
     if kind == "gelu":
-        return weft.nn.gelu(data)
+        return nn.gelu(data)
     if kind == "prelu":
         slope = gamma if gamma.size == 1 or data.ndim == 1 else gamma.reshape((-1, *(1,) * (data.ndim - 2)))
-        return weft.where(data > 0, data, data * slope)
-    if weft.autograd.training:
-        slope = weft.astype(generator_of(data).uniform(s.lower_bound, s.upper_bound, data.shape), data.dtype)
+        return namespace.where(data > 0, data, data * slope)
+    if TRAINING.get():
+        slope = namespace.astype(generator_of(data).uniform(s.lower_bound, s.upper_bound, data.shape), data.dtype)
     else:
-        slope = weft.full_like(data, (s.lower_bound + s.upper_bound) / 2)
-    return weft.where(data > 0, data, data * slope), slope
+        slope = namespace.full_like(data, (s.lower_bound + s.upper_bound) / 2)
+    return namespace.where(data > 0, data, data * slope), slope
 
 
 def _lengths_mask(data: Any, lengths: Any, axis: int) -> Any:
@@ -119,8 +119,8 @@ def _lengths_mask(data: Any, lengths: Any, axis: int) -> Any:
     at = axis % data.ndim
     shape = [1] * data.ndim
     shape[at] = data.shape[at]
-    known = weft.expand_dims(lengths, at)
-    return weft.arange(data.shape[at], engine=data.engine).reshape(tuple(shape)) < known
+    known = namespace.expand_dims(lengths, at)
+    return namespace.arange(data.shape[at], engine=data.engine).reshape(tuple(shape)) < known
 
 
 _SOFTMAX = Settings(
@@ -148,15 +148,15 @@ def _softmax_dtypes(s: Any, ins: Any, outs: Any) -> None:
 
 
 def _scores(s: Any, data: Any) -> Any:
-    found = data if s.dtype is None or s.dtype == data.dtype else weft.astype(data, s.dtype)
+    found = data if s.dtype is None or s.dtype == data.dtype else namespace.astype(data, s.dtype)
     return found if s.temperature is None else found / s.temperature
 
 
 def _register_softmax() -> None:
     kinds: dict[str, Any] = {
-        "softmax": lambda x, axis: weft.nn.softmax(x, axis),
-        "log_softmax": lambda x, axis: weft.nn.log_softmax(x, axis),
-        "softmin": lambda x, axis: weft.nn.softmax(-x, axis),
+        "softmax": lambda x, axis: nn.softmax(x, axis),
+        "log_softmax": lambda x, axis: nn.log_softmax(x, axis),
+        "softmin": lambda x, axis: nn.softmax(-x, axis),
     }
     for name, kind in kinds.items():
 
@@ -164,8 +164,8 @@ def _register_softmax() -> None:
             if length is None:
                 return kind(_scores(s, data), s.axis)
             counts = _lengths_mask(data, length, s.axis)
-            found = kind(weft.where(counts, _scores(s, data), -1e30), s.axis)
-            return weft.where(counts, found, 0.0)
+            found = kind(namespace.where(counts, _scores(s, data), -1e30), s.axis)
+            return namespace.where(counts, found, 0.0)
 
         operator(
             name,
@@ -188,20 +188,20 @@ _register_softmax()
 )
 def _softmax_activation(s: Any, data: Any) -> Any:
     if s.mode == "channel":
-        return weft.nn.softmax(data, 1)
-    return weft.nn.softmax(data.reshape((data.shape[0], -1)), -1).reshape(data.shape)
+        return nn.softmax(data, 1)
+    return nn.softmax(data.reshape((data.shape[0], -1)), -1).reshape(data.shape)
 
 
 @operator("hard_sigmoid", settings=Settings(alpha=(number, 0.2), beta=(number, 0.5)))
 def _hard_sigmoid(s: Any, data: Any) -> Any:
-    return weft.clip(data * s.alpha + s.beta, 0.0, 1.0)
+    return namespace.clip(data * s.alpha + s.beta, 0.0, 1.0)
 
 
 @operator("smooth_l1", "_npx_smooth_l1", settings=Settings(scalar=(number, 1.0)))
 def _smooth_l1(s: Any, data: Any) -> Any:
     square = s.scalar * s.scalar
     size = abs(data)
-    return weft.where(size < 1.0 / square, 0.5 * square * weft.square(data), size - 0.5 / square)
+    return namespace.where(size < 1.0 / square, 0.5 * square * namespace.square(data), size - 0.5 / square)
 
 
 @operator("_contrib_div_sqrt_dim")
@@ -216,7 +216,7 @@ def _dropout_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outpu
 
 
 def _drops(s: Any) -> bool:
-    return s.p > 0 and (weft.autograd.training or s.mode == "always")
+    return s.p > 0 and (TRAINING.get() or s.mode == "always")
 
 
 def _dropout_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -250,6 +250,6 @@ def _drawn(s: Any, known: Any) -> Any:
 )
 def _dropout(s: Any, data: Any) -> Any:
     if not _drops(s):
-        return data, weft.ones(_drawn(s, data.shape), dtype=data.dtype, engine=data.engine)
+        return data, namespace.ones(_drawn(s, data.shape), dtype=data.dtype, engine=data.engine)
     mask = kept(data, s.p, _drawn(s, data.shape))
     return data * mask, mask

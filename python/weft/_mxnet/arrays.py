@@ -14,8 +14,6 @@ from weft.errors import CheckpointError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_arrays", "write_arrays"]
-
 _LIST = 0x112
 #: What an array begins with, since 0.9, 0.11 and 1.5: before, with its number of axes.
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -107,7 +105,7 @@ def read_arrays(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
     if data[:4] == b"PK\x03\x04":
         return _read_zip(data, name)
     reader = _Reader(memoryview(data), name)
-    if len(data) < 24 or reader.number("Q") != _LIST:  # noqa: PLR2004 - three numbers of eight bytes
+    if len(data) < 24 or reader.number("Q") != _LIST:  # three numbers of eight bytes
         raise CheckpointError(f"{name} is no list of arrays of MXNet's: it does not begin as such a file")
     reader.number("Q")
     count = reader.number("Q")
@@ -160,7 +158,11 @@ def _read_array(reader: _Reader, at: int) -> np.ndarray[Any, Any]:
     size = dtype.itemsize
     for length in lengths:
         size *= length
-    found = np.frombuffer(reader.take(size), dtype.newbyteorder("<")).reshape(lengths)
+    elements = np.frombuffer(reader.take(size), dtype.newbyteorder("<"))
+    try:
+        found = elements.reshape(lengths)
+    except ValueError as error:  # of no elements, and too many of them to count
+        raise reader.fail(f"no array has the shape {lengths}: {error}") from None
     if number == _BFLOAT16:
         return (found.astype(np.uint32) << 16).view(np.float32)
     return found.astype(dtype)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import own_dtype, place
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number
+from weft._numpy import namespace
+from weft._registry.avals import as_dtype
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Dtypes, Shapes
-
-__all__: list[str] = []
 
 
 def _take_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -42,9 +41,9 @@ def _numbers_apart(s: Any, ins: Dtypes, outs: Dtypes) -> None:
 )
 def _take(s: Any, data: Any, indices: Any) -> Any:
     length = data.shape[s.axis]
-    rows = weft.astype(indices, "int64")
-    rows = rows % length if s.mode == "wrap" else weft.clip(rows, 0, length - 1)
-    return weft.take(data, rows, axis=s.axis)
+    rows = namespace.astype(indices, "int64")
+    rows = rows % length if s.mode == "wrap" else namespace.clip(rows, 0, length - 1)
+    return namespace.take(data, rows, axis=s.axis)
 
 
 def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -73,8 +72,8 @@ def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 def _pick(s: Any, data: Any, index: Any) -> Any:
     at = s.axis % data.ndim
     shape_ = (*data.shape[:at], 1, *data.shape[at + 1 :])
-    rows = weft.clip(weft.astype(index, "int64"), 0, data.shape[at] - 1).reshape(shape_)
-    found = weft.take_along_axis(data, rows, axis=at)
+    rows = namespace.clip(namespace.astype(index, "int64"), 0, data.shape[at] - 1).reshape(shape_)
+    found = namespace.take_along_axis(data, rows, axis=at)
     return found if s.keepdims else found.reshape((*data.shape[:at], *data.shape[at + 1 :]))
 
 
@@ -96,6 +95,6 @@ def _hot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=NONE,
 )
 def _one_hot(s: Any, data: Any) -> Any:
-    hit = weft.expand_dims(weft.astype(data, "int64"), -1) == weft.arange(s.depth, engine=data.engine)
-    kind = weft.ops.as_dtype(s.dtype)
-    return weft.astype(weft.astype(hit, kind) * (s.on_value - s.off_value) + s.off_value, kind)
+    hit = namespace.expand_dims(namespace.astype(data, "int64"), -1) == namespace.arange(s.depth, engine=data.engine)
+    kind = as_dtype(s.dtype)
+    return namespace.astype(namespace.astype(hit, kind) * (s.on_value - s.off_value) + s.off_value, kind)

@@ -8,16 +8,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import own_dtype
 from weft._mxnet.settings import REQUIRED, Settings, dtype, integer, number, optional, shape
+from weft._numpy import namespace
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Shapes
-
-__all__: list[str] = []
 
 
 def _given_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -38,7 +36,7 @@ def _register_made() -> None:
             shapes=_given_shape,
             dtypes=own_dtype,
             gradient=NONE,
-        )(lambda s, value=value: weft.full(s.shape, value, dtype=s.dtype))
+        )(lambda s, value=value: namespace.full(s.shape, value, dtype=s.dtype))
     operator(
         "_full",
         "_npi_full",
@@ -47,7 +45,7 @@ def _register_made() -> None:
         shapes=_given_shape,
         dtypes=own_dtype,
         gradient=NONE,
-    )(lambda s: weft.full(s.shape, s.value, dtype=s.dtype))
+    )(lambda s: namespace.full(s.shape, s.value, dtype=s.dtype))
 
 
 _register_made()
@@ -77,5 +75,5 @@ def _count(s: Any) -> int:
 )
 def _arange(s: Any) -> Any:
     start = 0.0 if s.stop is None else s.start
-    found = start + weft.arange(_count(s) // s.repeat, dtype="float64") * s.step
-    return weft.astype(weft.repeat(found, s.repeat) if s.repeat > 1 else found, s.dtype)
+    found = start + namespace.arange(_count(s) // s.repeat, dtype="float64") * s.step
+    return namespace.astype(namespace.repeat(found, s.repeat) if s.repeat > 1 else found, s.dtype)

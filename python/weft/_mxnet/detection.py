@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-import weft
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, flag, number, numbers
-from weft._registry.op import Aval, register_op
+from weft._numpy import namespace
+from weft._registry.avals import Aval
+from weft._registry.op import register_op
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._mxnet.partial_shapes import Shapes
 
-__all__ = ["priors"]
-
 
 def _prior_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]
     each = len(s.sizes) + len(s.ratios) - 1
     if known is not None:
-        if len(known) != 4:  # noqa: PLR2004 - (n, c, h, w)
+        if len(known) != 4:  # (n, c, h, w)
             raise ShapeError(f"MultiBoxPrior takes data (n, c, h, w), and got {known}")
         height, width = known[2:]
         outs.learn(0, (1, None if height is None or width is None else height * width * each, 4))
@@ -79,7 +78,7 @@ def priors(s: Any, height: int, width: int) -> np.ndarray[Any, Any]:
 )
 def _prior(s: Any, data: Any) -> Any:
     found = priors(s, *data.shape[2:]).astype(data.dtype)[None]
-    return weft.asarray(found, engine=data.engine)
+    return namespace.asarray(found, engine=data.engine)
 
 
 def _overlaps(boxes: Elements, others: Elements) -> Elements:
@@ -102,7 +101,7 @@ def _matched(overlaps: Elements, threshold: float) -> tuple[Elements, Elements]:
     open_pairs = overlaps.copy()
     for _ in range(overlaps.shape[1]):
         at, box = np.unravel_index(open_pairs.argmax(), overlaps.shape)
-        if open_pairs[at, box] <= 1e-6:  # noqa: PLR2004 - MXNet's
+        if open_pairs[at, box] <= 1e-6:  # MXNet's
             break
         of[at], sure[at] = box, True
         open_pairs[at, :] = open_pairs[:, box] = -1

@@ -5,14 +5,12 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._numpy import namespace
+from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 
 if TYPE_CHECKING:
     from weft._core import Engine
-    from weft.random import Generator
-
-__all__ = ["generator_of", "kept", "seed"]
 
 _generators: weakref.WeakKeyDictionary[Engine, Generator] = weakref.WeakKeyDictionary()
 _seed = [0]
@@ -33,7 +31,7 @@ def seed(value: int) -> None:
 
 
 def _new(engine: Engine) -> Generator:
-    return weft.random.default_rng(_seed[0], engine=engine)
+    return Generator(_seed[0], engine=engine)
 
 
 def generator_of(x: Any) -> Generator:
@@ -48,4 +46,4 @@ def generator_of(x: Any) -> Generator:
 def kept(x: Any, rate: float, shape: tuple[int, ...] | None = None) -> Any:
     """Return a factor for each element: 0 for those that are dropped, and for the others what makes up for them."""
     drawn = generator_of(x).random(x.shape if shape is None else shape)
-    return weft.astype(weft.astype(drawn >= rate, x.dtype) / (1.0 - rate), x.dtype)
+    return namespace.astype(namespace.astype(drawn >= rate, x.dtype) / (1.0 - rate), x.dtype)

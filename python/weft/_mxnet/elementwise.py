@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import NONE, handed_on
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, dtype, integer, number
+from weft._numpy import namespace
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
 
-__all__: list[str] = []
-
 _UNARY: dict[str, Callable[[Any], Any]] = {
     **{
-        name: getattr(weft, name)
+        name: getattr(namespace, name)
         for name in [
             "abs",
             "arccos",
@@ -57,11 +55,11 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
             "trunc",
         ]
     },
-    "fix": weft.trunc,
-    "round": lambda x: weft.sign(x) * weft.floor(abs(x) + 0.5),
+    "fix": namespace.trunc,
+    "round": lambda x: namespace.sign(x) * namespace.floor(abs(x) + 0.5),
     "reciprocal": lambda x: 1.0 / x,
-    "rsqrt": lambda x: 1.0 / weft.sqrt(x),
-    "rcbrt": lambda x: 1.0 / weft.cbrt(x),
+    "rsqrt": lambda x: 1.0 / namespace.sqrt(x),
+    "rcbrt": lambda x: 1.0 / namespace.cbrt(x),
 }
 _UNARY_ALIASES = {"abs": ("_npi_absolute",), "negative": ("_np_negative",)}
 
@@ -71,7 +69,7 @@ def _unary() -> None:
         operator(name, f"_npi_{name}", f"_sparse_{name}", *_UNARY_ALIASES.get(name, ()), inplace=((0, 0),))(
             lambda s, data, function=function: function(data)
         )
-    operator("logical_not", "_npi_logical_not", gradient=NONE)(lambda s, data: weft.astype(data == 0, data.dtype))
+    operator("logical_not", "_npi_logical_not", gradient=NONE)(lambda s, data: namespace.astype(data == 0, data.dtype))
 
 
 _unary()
@@ -104,7 +102,7 @@ def _like_right(s: Any, left: Any, right: Any) -> Any:
 
 
 def _number_like(value: int) -> Callable[[Any, Any], Any]:
-    return lambda s, data: weft.full_like(data, value)
+    return lambda s, data: namespace.full_like(data, value)
 
 
 operator("zeros_like", "_sparse_zeros_like", "_npi_zeros_like", gradient=NONE)(_number_like(0))
@@ -126,7 +124,7 @@ def _cast_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     dtypes=_cast_dtypes,
 )
 def _cast(s: Any, data: Any) -> Any:
-    return weft.astype(data, s.dtype)
+    return namespace.astype(data, s.dtype)
 
 
 @operator(
@@ -137,12 +135,12 @@ def _cast(s: Any, data: Any) -> Any:
     inplace=((0, 0),),
 )
 def _clip(s: Any, data: Any) -> Any:
-    return weft.clip(data, s.a_min, s.a_max)
+    return namespace.clip(data, s.a_min, s.a_max)
 
 
 def _truth(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a comparison whose result is a number of the first operand's dtype, as MXNet has it."""
-    return lambda a, b: weft.astype(function(a, b), a.dtype if hasattr(a, "dtype") else b.dtype)
+    return lambda a, b: namespace.astype(function(a, b), a.dtype if hasattr(a, "dtype") else b.dtype)
 
 
 def _logical(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -157,18 +155,18 @@ _BINARY: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
     "div": (lambda a, b: a / b, True),
     "mod": (lambda a, b: a % b, True),
     "power": (lambda a, b: a**b, True),
-    "maximum": (weft.maximum, True),
-    "minimum": (weft.minimum, True),
-    "hypot": (weft.hypot, True),
+    "maximum": (namespace.maximum, True),
+    "minimum": (namespace.minimum, True),
+    "hypot": (namespace.hypot, True),
     "equal": (_truth(lambda a, b: a == b), False),
     "not_equal": (_truth(lambda a, b: a != b), False),
     "greater": (_truth(lambda a, b: a > b), False),
     "greater_equal": (_truth(lambda a, b: a >= b), False),
     "lesser": (_truth(lambda a, b: a < b), False),
     "lesser_equal": (_truth(lambda a, b: a <= b), False),
-    "logical_and": (_logical(weft.logical_and), False),
-    "logical_or": (_logical(weft.logical_or), False),
-    "logical_xor": (_logical(weft.logical_xor), False),
+    "logical_and": (_logical(namespace.logical_and), False),
+    "logical_or": (_logical(namespace.logical_or), False),
+    "logical_xor": (_logical(namespace.logical_xor), False),
 }
 
 #: The names of functions of two arrays of one shape.
@@ -340,7 +338,7 @@ def _where(s: Any, condition: Any, x: Any, y: Any) -> Any:
     del s
     if condition.ndim == 1 and x.ndim > 1:
         condition = condition.reshape((-1, *(1,) * (x.ndim - 1)))
-    return weft.where(condition != 0, x, y)
+    return namespace.where(condition != 0, x, y)
 
 
 @operator("_scatter_elemwise_div", inputs=("lhs", "rhs"))

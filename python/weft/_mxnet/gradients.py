@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.operator import Operator
 
-__all__ = ["AGAIN", "LINEAR", "NONE", "Backward", "backward_of", "gradient_rule", "handed_on"]
-
 
 @dataclass(frozen=True, slots=True)
 class Backward:
@@ -198,7 +196,7 @@ def _register(op: Operator) -> Operator:
         if how.function is _marker:
             found: Sequence[Any] = _again(op, settings, heads, inputs)
         else:
-            assert how.function is not None  # noqa: S101 - for the type checker
+            assert how.function is not None
             found = how.function(settings, heads, inputs, results)
         kept = zip(places.kept(settings), places.likes(settings), strict=True)
         answer = [zeros_like(given[like]) if found[at] is None else found[at] for at, like in kept]

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import LINEAR
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import Settings, integer
+from weft._numpy import namespace
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
-
-__all__: list[str] = []
 
 
 def _several(s: Any) -> tuple[str, ...] | None:
@@ -61,7 +59,7 @@ def _join_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _concat(s: Any, *arrays: Any) -> Any:
-    return weft.concat(arrays, axis=s.dim)
+    return namespace.concat(arrays, axis=s.dim)
 
 
 @operator(
@@ -72,7 +70,7 @@ def _concat(s: Any, *arrays: Any) -> Any:
     gradient=LINEAR,
 )
 def _concatenate(s: Any, *arrays: Any) -> Any:
-    return weft.concat(arrays, axis=s.axis)
+    return namespace.concat(arrays, axis=s.axis)
 
 
 @operator(
@@ -84,7 +82,7 @@ def _concatenate(s: Any, *arrays: Any) -> Any:
     gradient=LINEAR,
 )
 def _parameters(s: Any, *arrays: Any) -> Any:
-    return weft.concat(arrays, axis=s.dim)
+    return namespace.concat(arrays, axis=s.dim)
 
 
 class _Along:
@@ -111,4 +109,4 @@ def _stack_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _stack(s: Any, *arrays: Any) -> Any:
-    return weft.stack(arrays, axis=s.axis)
+    return namespace.stack(arrays, axis=s.axis)

@@ -8,20 +8,21 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import Backward
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, spread
+from weft._nn import namespace as nn
+from weft._numpy import namespace
+from weft._registry.op import get_op
+from weft._tape.transforms import vjp
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._mxnet.partial_shapes import Shapes
-
-__all__: list[str] = []
 
 #: Attributes that choose algorithms of MXNet's, and change no result.
 TUNING = ("cudnn_tune", "cudnn_off", "workspace")
@@ -54,7 +55,7 @@ def _convolution_arguments(s: Any) -> dict[str, Any]:
 
 def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, Any]) -> Sequence[Any]:
     """Return what the gradient's rule of another op says, of which this node computes the same."""
-    rule: Any = weft.ops.get_op(op).attribute("gradient")
+    rule: Any = get_op(op).attribute("gradient")
     found: Sequence[Any] = rule(
         SimpleNamespace(inputs=node.inputs, outputs=node.outputs[:1], attributes=attributes), grads[:1]
     )
@@ -71,7 +72,7 @@ def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, An
     gradient=lambda s, node, grads: delegated("nn.conv", node, grads, _convolution_arguments(s)),
 )
 def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
-    return weft.nn.conv(data, weight, bias, **_convolution_arguments(s))
+    return nn.conv(data, weight, bias, **_convolution_arguments(s))
 
 
 @operator(
@@ -84,7 +85,7 @@ def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
 def _deconvolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     count = len(s.kernel)
     pad, more = deconvolution_padding(s, data.shape[2:])
-    return weft.nn.conv_transpose(
+    return nn.conv_transpose(
         data,
         weight,
         bias,
@@ -108,20 +109,20 @@ def _dense_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     elif s.flatten:
         outs.learn_rank(0, 2)
     ins.learn(1, (s.num_hidden, wide))
-    if len(ins) > 2:  # noqa: PLR2004 - data, weight and bias
+    if len(ins) > 2:  # data, weight and bias
         ins.learn(2, (s.num_hidden,))
     found = outs[0]
     if known is not None and found is not None:
         rest = (None,) * (len(known) - 1)
         ins.learn(0, (found[0], *rest) if s.flatten else (*found[:-1], None))
         known = ins[0]
-        assert known is not None  # noqa: S101 - for the type checker
-        if not s.flatten or len(known) == 2:  # noqa: PLR2004 - a matrix
+        assert known is not None
+        if not s.flatten or len(known) == 2:  # a matrix
             ins.learn(0, (*known[:-1], ins.length(1, 1)))
 
 
 def _dense_rows(s: Any, data: Any) -> Any:
-    return data.reshape((data.shape[0], -1)) if s.flatten and data.ndim != 2 else data  # noqa: PLR2004 - a matrix
+    return data.reshape((data.shape[0], -1)) if s.flatten and data.ndim != 2 else data  # a matrix
 
 
 def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
@@ -129,10 +130,10 @@ def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
     data, weight = inputs[:2]
     rows, grad = _dense_rows(s, data), grads[0]
     by_data = (grad @ weight).reshape(data.shape)
-    if grad.ndim != 2:  # noqa: PLR2004 - a matrix
+    if grad.ndim != 2:  # a matrix
         rows, grad = rows.reshape((-1, rows.shape[-1])), grad.reshape((-1, grad.shape[-1]))
-    found = [by_data, weft.matrix_transpose(grad) @ rows]
-    return found if len(inputs) < 3 else [*found, weft.sum(grad, axis=0)]  # noqa: PLR2004 - data, weight and bias
+    found = [by_data, namespace.matrix_transpose(grad) @ rows]
+    return found if len(inputs) < 3 else [*found, namespace.sum(grad, axis=0)]
 
 
 @operator(
@@ -144,7 +145,7 @@ def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
     gradient=Backward(_dense_backward),
 )
 def _fully_connected(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
-    found = _dense_rows(s, data) @ weft.matrix_transpose(weight)
+    found = _dense_rows(s, data) @ namespace.matrix_transpose(weight)
     return found if bias is None else found + bias
 
 
@@ -165,13 +166,13 @@ def _embedding_dtypes(s: Any, ins: Any, outs: Any) -> None:
 
 def _rows(s: Any, data: Any) -> Any:
     """Return the numbers of rows: what is outside takes the first or the last one."""
-    return weft.astype(weft.clip(data, 0, s.input_dim - 1), "int64")
+    return namespace.astype(namespace.clip(data, 0, s.input_dim - 1), "int64")
 
 
 def _embedding_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     del outputs
     data, weight = inputs
-    _, pull = weft.vjp(lambda table: weft.take(table, _rows(s, data), axis=0), weight)
+    _, pull = vjp(lambda table: namespace.take(table, _rows(s, data), axis=0), weight)
     return [None, pull(grads[0])[0]]
 
 
@@ -187,4 +188,4 @@ def _embedding_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], out
     gradient=Backward(_embedding_backward),
 )
 def _embedding(s: Any, data: Any, weight: Any) -> Any:
-    return weft.take(weight, _rows(s, data), axis=0)
+    return namespace.take(weight, _rows(s, data), axis=0)

@@ -8,8 +8,6 @@ from functools import cache
 from weft._core import find_op
 from weft._mxnet.operator import BY_NAME, Operator, is_own
 
-__all__ = ["register_all", "registered_name"]
-
 #: What registers ops, in an order in which each finds what it needs.
 _MODULES = (
     "elementwise",
@@ -40,7 +38,7 @@ def register_all() -> None:
         importlib.import_module(f"weft._mxnet.{name}")
 
 
-def registered_name(name: str, by_mxnet: bool) -> str | None:  # noqa: FBT001 - a call from the core
+def registered_name(name: str, by_mxnet: bool) -> str | None:
     """Return the name under which an op that a file names is registered; None if nobody knows it.
 
     Parameters

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import Backward
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number
+from weft._nn import namespace as nn
+from weft._numpy import namespace
+from weft._tape.modes import TRAINING, no_grad
+from weft._tape.transforms import vjp
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
-
-__all__: list[str] = []
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -46,18 +47,18 @@ def _norm_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     del s
     ins.alike(outs, [0], [0])
     kind = ins[0]
-    wide = "float32" if kind is not None and kind.itemsize == 2 else kind  # noqa: PLR2004 - bytes of a half number
+    wide = "float32" if kind is not None and kind.itemsize == 2 else kind  # bytes of a half number
     for dtypes, count in ((ins, len(ins)), (outs, len(outs))):
         for at in range(1, count):
             dtypes.learn(at, wide)
 
 
 def _gamma(s: Any, gamma: Any) -> Any:
-    return weft.ones_like(gamma) if s.fix_gamma else gamma
+    return namespace.ones_like(gamma) if s.fix_gamma else gamma
 
 
 def _by_batch(s: Any) -> bool:
-    return weft.autograd.training and not s.use_global_stats
+    return TRAINING.get() and not s.use_global_stats
 
 
 def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
@@ -67,10 +68,10 @@ def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
 
     def normed(x: Any, scale: Any, shift: Any) -> Any:
         if _by_batch(s):
-            return weft.nn.batch_norm_train(x, scale, shift, eps=s.eps, axis=axis)[0]
-        return weft.nn.batch_norm(x, scale, shift, mean, variance, eps=s.eps, axis=axis)
+            return nn.batch_norm_train(x, scale, shift, eps=s.eps, axis=axis)[0]
+        return nn.batch_norm(x, scale, shift, mean, variance, eps=s.eps, axis=axis)
 
-    _, pull = weft.vjp(normed, data, _gamma(s, gamma), beta)
+    _, pull = vjp(normed, data, _gamma(s, gamma), beta)
     by_data, by_gamma, by_beta = pull(grads[0])
     return [by_data, None if s.fix_gamma else by_gamma, by_beta, None, None]
 
@@ -102,10 +103,10 @@ def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
 def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> Any:
     axis = _axis(s.axis, data.ndim)
     if not _by_batch(s):
-        found = weft.nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
+        found = nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
         return found, moving_mean, moving_var
-    found, mean, variance = weft.nn.batch_norm_train(data, _gamma(s, gamma), beta, eps=s.eps, axis=axis)
-    with weft.autograd.no_grad():
+    found, mean, variance = nn.batch_norm_train(data, _gamma(s, gamma), beta, eps=s.eps, axis=axis)
+    with no_grad():
         moving_mean *= s.momentum
         moving_mean += mean * (1 - s.momentum)
         moving_var *= s.momentum
@@ -122,8 +123,8 @@ def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, movi
 def _instance_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
     axes = tuple(range(2, data.ndim))
     spread = (-1, *(1,) * (data.ndim - 2))
-    centred = data - weft.mean(data, axis=axes, keepdims=True)
-    scale = (weft.mean(weft.square(centred), axis=axes, keepdims=True) + s.eps) ** -0.5
+    centred = data - namespace.mean(data, axis=axes, keepdims=True)
+    scale = (namespace.mean(namespace.square(centred), axis=axes, keepdims=True) + s.eps) ** -0.5
     return centred * scale * gamma.reshape(spread) + beta.reshape(spread)
 
 
@@ -158,9 +159,9 @@ def _layer_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     shapes=_layer_shapes,
 )
 def _layer_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
-    found = weft.nn.layer_norm(data, gamma, beta, axis=s.axis, eps=s.eps)
-    mean = weft.mean(data, axis=s.axis, keepdims=True)
-    return found, mean, weft.sqrt(weft.var(data, axis=s.axis, keepdims=True) + s.eps)
+    found = nn.layer_norm(data, gamma, beta, axis=s.axis, eps=s.eps)
+    mean = namespace.mean(data, axis=s.axis, keepdims=True)
+    return found, mean, namespace.sqrt(namespace.var(data, axis=s.axis, keepdims=True) + s.eps)
 
 
 @operator(
@@ -171,7 +172,7 @@ def _layer_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
     output_names=("output", "tmp_norm"),
 )
 def _lrn(s: Any, data: Any) -> Any:
-    found = weft.nn.lrn(data, s.nsize, alpha=s.alpha, beta=s.beta, k=s.knorm)
+    found = nn.lrn(data, s.nsize, alpha=s.alpha, beta=s.beta, k=s.knorm)
     return found, found
 
 
@@ -199,5 +200,5 @@ def _unit_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 )
 def _unit(s: Any, data: Any) -> Any:
     axes = _unit_axes(s.mode, data.ndim)
-    norm = weft.sqrt(weft.sum(weft.square(data), axis=axes, keepdims=True) + s.eps)
+    norm = namespace.sqrt(namespace.sum(namespace.square(data), axis=axes, keepdims=True) + s.eps)
     return data / norm, norm.reshape(tuple(n for at, n in enumerate(data.shape) if at not in axes))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, find_op
 from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair
 from weft._mxnet.settings import Settings
-from weft._registry.op import Aval, Op
+from weft._registry.avals import Aval
+from weft._registry.op import Op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     Names: TypeAlias = "tuple[str, ...] | Callable[[Any], tuple[str, ...] | None]"
     Count: TypeAlias = "int | Callable[[Any], int]"
     Compose: TypeAlias = Callable[[Any, Any, Sequence[Any]], Sequence[Any]]
-
-__all__ = ["BY_NAME", "Operator", "is_own", "operator"]
 
 #: Below the level of `weft.register_op`: an op that a user registers under one of these names counts.
 _LEVEL = 0

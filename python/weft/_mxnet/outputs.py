@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import NONE, Backward
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import Settings, choice, flag, number
+from weft._nn import namespace as nn
+from weft._numpy import namespace
+from weft._tape.leaves import stop_gradient
 from weft._tape.user_operators import Operator as TapeOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
-
-__all__: list[str] = []
 
 
 class _Ending(TapeOperator):
@@ -74,10 +74,10 @@ def _data_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
 
 def _probabilities(s: Any, data: Any) -> Any:
     if s.preserve_shape:
-        return weft.nn.softmax(data, -1)
+        return nn.softmax(data, -1)
     if s.multi_output:
-        return weft.nn.softmax(data, 1)
-    return weft.nn.softmax(data.reshape((data.shape[0], -1)), -1).reshape(data.shape)
+        return nn.softmax(data, 1)
+    return nn.softmax(data.reshape((data.shape[0], -1)), -1).reshape(data.shape)
 
 
 def _softmax_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
@@ -88,26 +88,26 @@ def _softmax_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outpu
     shape = out.shape
     if s.multi_output:
         flat = out.reshape((shape[0], shape[1], -1))
-        classes = weft.arange(shape[1], engine=out.engine).reshape((1, -1, 1))
+        classes = namespace.arange(shape[1], engine=out.engine).reshape((1, -1, 1))
         at = label.reshape((shape[0], 1, -1))
     else:
         flat = out.reshape((-1, shape[-1])) if s.preserve_shape else out.reshape((shape[0], -1))
-        classes = weft.arange(flat.shape[1], engine=out.engine).reshape((1, -1))
+        classes = namespace.arange(flat.shape[1], engine=out.engine).reshape((1, -1))
         at = label.reshape((-1, 1))
-    hit = weft.astype(classes == at.astype("int64"), out.dtype)
+    hit = namespace.astype(classes == at.astype("int64"), out.dtype)
     if s.smooth_alpha and not s.multi_output:  # as MXNet has it
         count = flat.shape[1]
         hit = hit * (1.0 - s.smooth_alpha - s.smooth_alpha / (count - 1)) + s.smooth_alpha / (count - 1)
     found = flat - hit
     if s.use_ignore:
-        found = weft.where(at == s.ignore_label, 0.0, found)
+        found = namespace.where(at == s.ignore_label, 0.0, found)
     scale: Any = s.grad_scale
     if s.multi_output and s.normalization != "valid":
         scale /= flat.shape[2]
     if s.normalization == "batch":
         scale /= shape[0]
     elif s.normalization == "valid" and s.use_ignore:
-        scale = scale / weft.maximum(weft.sum(weft.astype(label != s.ignore_label, out.dtype)), 1.0)
+        scale = scale / namespace.maximum(namespace.sum(namespace.astype(label != s.ignore_label, out.dtype)), 1.0)
     elif s.normalization == "valid":
         scale /= label.size
     found = (found * scale).reshape(shape)
@@ -144,7 +144,7 @@ def _regression_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     if shape is None:
         return
     if label is None:
-        ins.learn(1, shape[:1] if len(shape) == 2 and shape[1] == 1 else shape)  # noqa: PLR2004 - a column
+        ins.learn(1, shape[:1] if len(shape) == 2 and shape[1] == 1 else shape)  # a column
     elif len(label) == len(shape):
         ins.learn(1, shape)
 
@@ -168,19 +168,19 @@ def _regression(name: str, value: Callable[[Any], Any], slope: Callable[[Any], A
 
 
 _regression("LinearRegressionOutput", lambda x: x + 0.0, lambda x: x)
-_regression("LogisticRegressionOutput", lambda x: weft.nn.sigmoid(x), lambda x: x)
-_regression("MAERegressionOutput", lambda x: x + 0.0, weft.sign)
+_regression("LogisticRegressionOutput", lambda x: nn.sigmoid(x), lambda x: x)
+_regression("MAERegressionOutput", lambda x: x + 0.0, namespace.sign)
 
 
 def _loss_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     del grads, inputs
     out = outputs[0]
     if s.normalization == "batch":
-        return [weft.full_like(out, s.grad_scale / out.shape[0])]
+        return [namespace.full_like(out, s.grad_scale / out.shape[0])]
     if s.normalization == "valid":
-        count = weft.maximum(weft.sum(weft.astype(out > s.valid_thresh, out.dtype)), 1.0)
-        return [weft.ones_like(out) * s.grad_scale / count]
-    return [weft.full_like(out, s.grad_scale)]
+        count = namespace.maximum(namespace.sum(namespace.astype(out > s.valid_thresh, out.dtype)), 1.0)
+        return [namespace.ones_like(out) * s.grad_scale / count]
+    return [namespace.full_like(out, s.grad_scale)]
 
 
 @operator(
@@ -196,7 +196,7 @@ def _make_loss(s: Any, data: Any) -> Any:
 
 def _ones(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     del s, grads, inputs
-    return [weft.ones_like(outputs[0])]
+    return [namespace.ones_like(outputs[0])]
 
 
 @operator(
@@ -213,7 +213,7 @@ def _plain_loss(s: Any, data: Any) -> Any:
 @operator("BlockGrad", "stop_gradient", "_sparse_stop_gradient", gradient=NONE, inplace=((0, 0),), identity=True)
 def _block(s: Any, data: Any) -> Any:
     del s
-    return weft.autograd.stop_gradient(data)
+    return stop_gradient(data)
 
 
 def _scalar_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -227,4 +227,4 @@ def _scalar_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 @operator("softmax_cross_entropy", inputs=("data", "label"), shapes=_scalar_shapes, dtypes=_data_dtypes)
 def _cross_entropy(s: Any, data: Any, label: Any) -> Any:
     del s
-    return weft.sum(weft.nn.cross_entropy(data, label.astype("int64"))).reshape((1,))
+    return namespace.sum(nn.cross_entropy(data, label.astype("int64"))).reshape((1,))

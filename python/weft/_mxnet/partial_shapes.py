@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     Lengths: TypeAlias = "tuple[int | None, ...]"
 
-__all__ = ["Dtypes", "Shapes", "as_pair", "own_dtype", "place", "product"]
-
 
 def as_pair(found: Any) -> tuple[Any, ...]:
     """Return one result, or several, as a tuple."""

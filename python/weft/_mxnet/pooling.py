@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import pooled, pooling, spread
+from weft._nn import namespace as nn
+from weft._numpy import namespace
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Shapes
-
-__all__: list[str] = []
 
 _SETTINGS = Settings(
     ("cudnn_off",),
@@ -39,7 +38,7 @@ def _windows(s: Any, data: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple
     stride, pad = spread(s.stride, count, 1, "stride"), spread(s.pad, count, 0, "pad")
     pads: list[tuple[int, int]] = []
     for at, (length, made) in enumerate(zip(data.shape[2:], pooled(s, data.shape[2:]), strict=True)):
-        assert made is not None  # noqa: S101 - for the type checker
+        assert made is not None
         reach = (made - 1) * stride[at] + kernel[at]
         before = pad[at]
         if s.pooling_convention == "same":
@@ -74,19 +73,19 @@ def _pooling(s: Any, data: Any) -> Any:
 def _reduced(s: Any, data: Any, kind: str) -> Any:
     """Return the largest element, the mean or the sum of each window."""
     if s.global_pool:
-        reduce: Any = {"max": weft.max, "avg": weft.mean, "sum": weft.sum}[kind]
+        reduce: Any = {"max": namespace.max, "avg": namespace.mean, "sum": namespace.sum}[kind]
         return reduce(data, axis=tuple(range(2, data.ndim)), keepdims=True)
     kernel, stride, pads = _windows(s, data)
     if kind == "max":
-        return weft.nn.max_pool(data, kernel, stride=stride, padding=pads)
-    mean = weft.nn.avg_pool(data, kernel, stride=stride, padding=pads)
+        return nn.max_pool(data, kernel, stride=stride, padding=pads)
+    mean = nn.avg_pool(data, kernel, stride=stride, padding=pads)
     size = math.prod(kernel)
     if kind == "sum":
         return mean * size
     counts = _counts(s, data, kernel, stride)
     if (counts == size).all():
         return mean
-    return mean * weft.asarray((size / counts).astype(data.dtype), engine=data.engine)
+    return mean * namespace.asarray((size / counts).astype(data.dtype), engine=data.engine)
 
 
 def _up_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -101,7 +100,7 @@ def _up_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     first = ins[0]
     if first is None:
         return
-    if len(first) != 4:  # noqa: PLR2004 - (n, c, h, w)
+    if len(first) != 4:  # (n, c, h, w)
         raise ShapeError(f"UpSampling takes data (n, c, h, w), and got {first}")
     lengths = tuple(None if each is None else each * s.scale for each in first[2:])
     widths = [ins.length(at, 1) for at in range(len(ins))]
@@ -117,7 +116,7 @@ def _up_inputs(s: Any) -> tuple[str, ...]:
 
 
 def _repeated(data: Any, by: int) -> Any:
-    return weft.repeat(weft.repeat(data, by, axis=2), by, axis=3) if by > 1 else data
+    return namespace.repeat(namespace.repeat(data, by, axis=2), by, axis=3) if by > 1 else data
 
 
 @operator(
@@ -138,7 +137,7 @@ def _up_sampling(s: Any, *data: Any) -> Any:
         x, weight = data
         kernel = 2 * s.scale - s.scale % 2
         pad = -(-(s.scale - 1) // 2)
-        return weft.nn.conv_transpose(x, weight, stride=s.scale, padding=pad, groups=x.shape[1]) if kernel else x
+        return nn.conv_transpose(x, weight, stride=s.scale, padding=pad, groups=x.shape[1]) if kernel else x
     height = data[0].shape[2] * s.scale
     grown: list[Any] = []
     for x in data:
@@ -152,4 +151,4 @@ def _up_sampling(s: Any, *data: Any) -> Any:
         for each in grown[1:]:
             total = total + each
         return total
-    return weft.concat(grown, axis=1)
+    return namespace.concat(grown, axis=1)

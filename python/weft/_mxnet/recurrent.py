@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.draws import kept
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional
+from weft._nn import namespace as nn
+from weft._numpy import namespace
+from weft._tape.modes import TRAINING
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from weft._mxnet.partial_shapes import Shapes
-
-__all__ = ["parameter_count", "unpacked"]
 
 #: By mode: what `weft.nn.rnn` calls it, and the rows of weights for each unit.
 _MODES = {"rnn_relu": ("relu", 1), "rnn_tanh": ("tanh", 1), "lstm": ("lstm", 4), "gru": ("gru", 3)}
@@ -114,10 +114,10 @@ def _rnn(s: Any, data: Any, parameters: Any, state: Any, cell: Any = None) -> An
     states: list[Any] = []
     cells: list[Any] = []
     for number_, layer in enumerate(unpacked(s, parameters, data.shape[2])):
-        if number_ and s.p > 0 and weft.autograd.training:
+        if number_ and s.p > 0 and TRAINING.get():
             found = found * kept(found, s.p)
         own = slice(number_ * ways, (number_ + 1) * ways)
-        answer = weft.nn.rnn(
+        answer = nn.rnn(
             found,
             state[own],
             [layer if s.bidirectional else layer[0]],
@@ -130,7 +130,7 @@ def _rnn(s: Any, data: Any, parameters: Any, state: Any, cell: Any = None) -> An
         cells.extend(answer[2:])
     if not s.state_outputs:
         return found
-    return (found, *(each[0] if len(each) == 1 else weft.concat(each, axis=0) for each in (states, cells) if each))
+    return (found, *(each[0] if len(each) == 1 else namespace.concat(each, axis=0) for each in (states, cells) if each))
 
 
 def _length_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -157,13 +157,13 @@ def _steps(s: Any, data: Any) -> Any:
     """Return the numbers of the steps, along their axis."""
     shape = [1] * data.ndim
     shape[s.axis] = data.shape[s.axis]
-    return weft.arange(data.shape[s.axis], engine=data.engine).reshape(tuple(shape))
+    return namespace.arange(data.shape[s.axis], engine=data.engine).reshape(tuple(shape))
 
 
 def _along(s: Any, data: Any, lengths: Any) -> Any:
     shape = [1] * data.ndim
     shape[1 - s.axis] = data.shape[1 - s.axis]
-    return weft.astype(lengths, "int64").reshape(tuple(shape))
+    return namespace.astype(lengths, "int64").reshape(tuple(shape))
 
 
 @operator(
@@ -175,7 +175,7 @@ def _along(s: Any, data: Any, lengths: Any) -> Any:
     dtypes=_sequence_dtypes,
 )
 def _mask(s: Any, data: Any, lengths: Any = None) -> Any:
-    return data if lengths is None else weft.where(_steps(s, data) < _along(s, data, lengths), data, s.value)
+    return data if lengths is None else namespace.where(_steps(s, data) < _along(s, data, lengths), data, s.value)
 
 
 @operator(
@@ -187,10 +187,12 @@ def _mask(s: Any, data: Any, lengths: Any = None) -> Any:
 )
 def _reverse(s: Any, data: Any, lengths: Any = None) -> Any:
     if lengths is None:
-        return weft.flip(data, axis=s.axis)
+        return namespace.flip(data, axis=s.axis)
     steps, length = _steps(s, data), _along(s, data, lengths)
-    rows: Any = weft.where(steps < length, length - 1 - steps, steps)
-    return weft.take_along_axis(data, weft.broadcast_to(rows, (*data.shape[:2], *rows.shape[2:])), axis=s.axis)
+    rows: Any = namespace.where(steps < length, length - 1 - steps, steps)
+    return namespace.take_along_axis(
+        data, namespace.broadcast_to(rows, (*data.shape[:2], *rows.shape[2:])), axis=s.axis
+    )
 
 
 def _last_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -216,5 +218,5 @@ def _last(s: Any, data: Any, lengths: Any = None) -> Any:
     rows = _along(s, data, lengths) - 1
     shape = list(data.shape)
     shape[s.axis] = 1
-    spread = weft.broadcast_to(rows, (*shape[:2], *(1,) * (data.ndim - 2)))
-    return weft.take_along_axis(data, spread, axis=s.axis).reshape((data.shape[1 - s.axis], *data.shape[2:]))
+    spread = namespace.broadcast_to(rows, (*shape[:2], *(1,) * (data.ndim - 2)))
+    return namespace.take_along_axis(data, spread, axis=s.axis).reshape((data.shape[1 - s.axis], *data.shape[2:]))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import LINEAR, NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, dtype, flag, integer, optional, shape
+from weft._numpy import namespace
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._mxnet.partial_shapes import Lengths, Shapes
-
-__all__: list[str] = []
 
 _AXES = Settings(("safe_accumulation",), axis=(optional(shape), None), keepdims=(flag, False), exclude=(flag, False))
 _AXES_NEW = Settings(
@@ -60,7 +58,7 @@ def _apply(function: Any, scalar: tuple[int, ...]) -> Any:
     def apply(s: Any, data: Any) -> Any:
         gone = _gone(s, data.ndim)
         found = function(data, axis=gone, keepdims=s.keepdims)
-        found = found if found.dtype == data.dtype else weft.astype(found, data.dtype)
+        found = found if found.dtype == data.dtype else namespace.astype(found, data.dtype)
         return found.reshape(scalar) if not found.ndim and scalar else found
 
     return apply
@@ -68,12 +66,12 @@ def _apply(function: Any, scalar: tuple[int, ...]) -> Any:
 
 def _register() -> None:
     kinds: dict[str, tuple[Any, tuple[str, ...]]] = {
-        "sum": (weft.sum, ("sum_axis", "_sparse_sum")),
-        "mean": (weft.mean, ("_sparse_mean",)),
-        "prod": (weft.prod, ()),
-        "max": (weft.max, ("max_axis",)),
-        "min": (weft.min, ("min_axis",)),
-        "nansum": (weft.nansum, ()),
+        "sum": (namespace.sum, ("sum_axis", "_sparse_sum")),
+        "mean": (namespace.mean, ("_sparse_mean",)),
+        "prod": (namespace.prod, ()),
+        "max": (namespace.max, ("max_axis",)),
+        "min": (namespace.min, ("min_axis",)),
+        "nansum": (namespace.nansum, ()),
     }
     for name, (function, aliases) in kinds.items():
         gradient = LINEAR if name in {"sum", "mean"} else None
@@ -87,11 +85,11 @@ _register()
 
 
 def _length(data: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return weft.sqrt(weft.sum(weft.square(data), axis=axis, keepdims=keepdims))
+    return namespace.sqrt(namespace.sum(namespace.square(data), axis=axis, keepdims=keepdims))
 
 
 def _size(data: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
-    return weft.sum(abs(data), axis=axis, keepdims=keepdims)
+    return namespace.sum(abs(data), axis=axis, keepdims=keepdims)
 
 
 @operator(
@@ -117,10 +115,12 @@ def _arg_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 def _register_arg() -> None:
     settings = Settings((), axis=(optional(integer), None), keepdims=(flag, False))
-    for name, function in (("argmax", weft.argmax), ("argmin", weft.argmin)):
+    for name, function in (("argmax", namespace.argmax), ("argmin", namespace.argmin)):
 
         def apply(s: Any, data: Any, *, function: Any = function) -> Any:
-            found = weft.astype(function(data, axis=s.axis, keepdims=s.keepdims and s.axis is not None), data.dtype)
+            found = namespace.astype(
+                function(data, axis=s.axis, keepdims=s.keepdims and s.axis is not None), data.dtype
+            )
             return found if found.ndim else found.reshape((1,))
 
         operator(name, settings=settings, shapes=_arg_shapes, gradient=NONE)(apply)
@@ -141,7 +141,7 @@ def _channel_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 )
 def _argmax_channel(s: Any, data: Any) -> Any:
     del s
-    return weft.astype(weft.argmax(data, axis=1), data.dtype)
+    return namespace.astype(namespace.argmax(data, axis=1), data.dtype)
 
 
 _TRANSPOSED = Settings(("forward_stype",), transpose_a=(flag, False), transpose_b=(flag, False))
@@ -163,10 +163,10 @@ def _dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 @operator("dot", "_np_dot", "_sparse_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_dot_shapes)
 def _dot(s: Any, one: Any, other: Any) -> Any:
     if s.transpose_a:
-        one = weft.permute_dims(one, (*range(1, one.ndim), 0))
+        one = namespace.permute_dims(one, (*range(1, one.ndim), 0))
     if s.transpose_b:
-        other = weft.permute_dims(other, (other.ndim - 1, *range(other.ndim - 1)))
-    found = weft.tensordot(one, other, axes=1)
+        other = namespace.permute_dims(other, (other.ndim - 1, *range(other.ndim - 1)))
+    found = namespace.tensordot(one, other, axes=1)
     return found if found.ndim else found.reshape((1,))
 
 
@@ -183,5 +183,5 @@ def _batch_dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 @operator("batch_dot", "_npx_batch_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_batch_dot_shapes)
 def _batch_dot(s: Any, one: Any, other: Any) -> Any:
-    one = weft.matrix_transpose(one) if s.transpose_a else one
-    return one @ (weft.matrix_transpose(other) if s.transpose_b else other)
+    one = namespace.matrix_transpose(one) if s.transpose_a else one
+    return one @ (namespace.matrix_transpose(other) if s.transpose_b else other)

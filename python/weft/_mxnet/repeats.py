@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import LINEAR
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import REQUIRED, Settings, integer, optional, shape
+from weft._numpy import namespace
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
-
-__all__: list[str] = []
 
 
 def _tile_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -31,7 +29,7 @@ def _tile_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 @operator("tile", "_npi_tile", settings=Settings(reps=(shape, REQUIRED)), shapes=_tile_shapes, gradient=LINEAR)
 def _tile(s: Any, data: Any) -> Any:
-    return weft.tile(data, s.reps)
+    return namespace.tile(data, s.reps)
 
 
 def _repeat_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -57,12 +55,12 @@ def _repeat_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _repeat(s: Any, data: Any) -> Any:
-    return weft.repeat(data, s.repeats, axis=s.axis)
+    return namespace.repeat(data, s.repeats, axis=s.axis)
 
 
 @operator("reverse", "flip", "_npi_flip", settings=Settings(axis=(shape, REQUIRED)), gradient=LINEAR)
 def _reverse(s: Any, data: Any) -> Any:
-    return weft.flip(data, axis=s.axis)
+    return namespace.flip(data, axis=s.axis)
 
 
 def _to_lengths(s: Any, known: Lengths) -> list[Any]:
@@ -79,7 +77,7 @@ def _to_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 @operator("broadcast_to", settings=Settings(shape=(shape, ())), shapes=_to_shapes, gradient=LINEAR)
 def _broadcast_to(s: Any, data: Any) -> Any:
-    return weft.broadcast_to(data, tuple(_to_lengths(s, data.shape)))
+    return namespace.broadcast_to(data, tuple(_to_lengths(s, data.shape)))
 
 
 def _along_lengths(s: Any, known: Lengths) -> list[Any]:
@@ -106,7 +104,7 @@ def _along_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _broadcast_axis(s: Any, data: Any) -> Any:
-    return weft.broadcast_to(data, tuple(_along_lengths(s, data.shape)))
+    return namespace.broadcast_to(data, tuple(_along_lengths(s, data.shape)))
 
 
 def _second_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -123,4 +121,4 @@ def _second_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
 )
 def _broadcast_like(s: Any, data: Any, like: Any) -> Any:
     del s
-    return weft.broadcast_to(data, like.shape)
+    return namespace.broadcast_to(data, like.shape)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import LINEAR
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, flag, integer, optional, shape
+from weft._numpy import namespace
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
-
-__all__ = ["reshaped"]
 
 _KEEP, _REST, _COPY_REST, _JOIN, _SPLIT = 0, -1, -2, -3, -4
 
@@ -212,14 +210,14 @@ def _new_target(s: Any, known: Lengths) -> Lengths:
             parts -= 1
             codes.append(code)
             continue
-        if code == -3:  # noqa: PLR2004 - leaves out a length of 1
+        if code == -3:  # leaves out a length of 1
             if axes[at] not in (1, None):
                 raise ShapeError(f"newshape={s.newshape}: -3 leaves out a length of 1, and there is {axes[at]}")
             del axes[at]
             continue
         codes.append(_NEW_CODES.get(code, code))
-        at += 2 if code == -5 else 1  # noqa: PLR2004 - joins two
-        parts = 2 if code == -6 else 0  # noqa: PLR2004 - splits one
+        at += 2 if code == -5 else 1  # joins two
+        parts = 2 if code == -6 else 0  # splits one
     found = reshaped(tuple(axes), tuple(codes))
     return found[::-1] if s.reverse else found
 
@@ -288,8 +286,8 @@ def _transpose_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     ins.learn_rank(0, rank)
     outs.learn_rank(0, rank)
     own, made = ins[0], outs[0]
-    assert own is not None  # noqa: S101 - for the type checker
-    assert made is not None  # noqa: S101 - as above
+    assert own is not None
+    assert made is not None
     back: list[int | None] = [None] * rank
     for to, at in enumerate(order):
         back[at] = made[to]
@@ -307,7 +305,7 @@ def _transpose_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _transpose(s: Any, data: Any) -> Any:
-    return weft.permute_dims(data, _order(s, data.ndim))
+    return namespace.permute_dims(data, _order(s, data.ndim))
 
 
 def _swapped(s: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -333,14 +331,14 @@ def _swap_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _swap(s: Any, data: Any) -> Any:
-    return weft.swapaxes(data, s.dim1, s.dim2)
+    return namespace.swapaxes(data, s.dim1, s.dim2)
 
 
 @operator(
     "_npi_swapaxes", settings=Settings(dim1=(integer, 0), dim2=(integer, 0)), shapes=_swap_shapes, gradient=LINEAR
 )
 def _swap_new(s: Any, data: Any) -> Any:
-    return weft.swapaxes(data, s.dim1, s.dim2)
+    return namespace.swapaxes(data, s.dim1, s.dim2)
 
 
 def _expand_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -366,7 +364,7 @@ def _expand_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     identity=True,
 )
 def _expand(s: Any, data: Any) -> Any:
-    return weft.expand_dims(data, s.axis)
+    return namespace.expand_dims(data, s.axis)
 
 
 def _squeezed(s: Any, known: Lengths) -> Lengths:

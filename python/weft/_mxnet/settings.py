@@ -13,21 +13,6 @@ from weft.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "REQUIRED",
-    "Settings",
-    "axes",
-    "choice",
-    "dtype",
-    "flag",
-    "integer",
-    "number",
-    "numbers",
-    "optional",
-    "shape",
-    "text",
-]
-
 #: Stands in the place of a default where there is none.
 REQUIRED: Any = object()
 

@@ -9,8 +9,6 @@ from weft.errors import GraphError, ShapeError
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Shapes
 
-__all__ = ["convolution", "deconvolution", "deconvolution_padding", "pooled", "pooling", "spread"]
-
 
 def spread(given: tuple[int, ...] | None, count: int, default: int, name: str) -> tuple[int, ...]:
     """Return one number for each axis.
@@ -62,7 +60,7 @@ def convolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     if s.num_filter % groups:
         raise ShapeError(f"{s.num_filter} filters do not divide into {groups} groups (num_group)")
     ins.learn(1, (s.num_filter, None if channels is None else channels // groups, *s.kernel))
-    if len(ins) > 2:  # noqa: PLR2004 - data, weight and bias
+    if len(ins) > 2:  # data, weight and bias
         ins.learn(2, (s.num_filter,))
     stride, pad = spread(s.stride, count, 1, "stride"), spread(s.pad, count, 0, "pad")
     dilate = spread(s.dilate, count, 1, "dilate")
@@ -116,7 +114,7 @@ def deconvolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     if s.num_filter % s.num_group:
         raise ShapeError(f"{s.num_filter} filters do not divide into {s.num_group} groups (num_group)")
     ins.learn(1, (channels, s.num_filter // s.num_group, *s.kernel))
-    if len(ins) > 2:  # noqa: PLR2004 - data, weight and bias
+    if len(ins) > 2:  # data, weight and bias
         ins.learn(2, (s.num_filter,))
     stride, dilate = spread(s.stride, count, 1, "stride"), spread(s.dilate, count, 1, "dilate")
     lengths = tuple(ins.length(0, at + 2) for at in range(count))
@@ -161,9 +159,9 @@ def pooling(s: Any, ins: Shapes, outs: Shapes) -> None:
     shape = ins[0]
     if shape is None:
         return
-    if len(shape) < 3:  # noqa: PLR2004 - batch, channels and one more
+    if len(shape) < 3:  # batch, channels and one more
         raise ShapeError(f"pooling takes data (n, c, ...) with 1 to 3 axes more, and got {shape}")
     outs.learn(0, (*shape[:2], *pooled(s, shape[2:])))
     found = outs[0]
-    assert found is not None  # noqa: S101 - for the type checker
+    assert found is not None
     ins.learn(0, (*found[:2], *(None,) * (len(shape) - 2)))

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import LINEAR
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import REQUIRED, Settings, axes, choice, flag, integer, number, optional, shape
+from weft._numpy import namespace
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
-
-__all__: list[str] = []
 
 
 def _split_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -205,4 +203,4 @@ def _pad_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 def _pad(s: Any, data: Any) -> Any:
     widths = [(s.pad_width[2 * at], s.pad_width[2 * at + 1]) for at in range(data.ndim)]
     options: dict[str, Any] = {"constant_values": s.constant_value} if s.mode == "constant" else {}
-    return weft.pad(data, widths, mode=s.mode, **options)
+    return namespace.pad(data, widths, mode=s.mode, **options)

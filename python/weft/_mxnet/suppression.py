@@ -10,14 +10,13 @@ import numpy as np
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, choice, flag, integer, number, numbers
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.op import register_op
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._mxnet.partial_shapes import Lengths, Shapes
-
-__all__: list[str] = []
 
 _CORNERS, _ROW = 4, 6  # numbers of a box; class, score and box
 
@@ -187,7 +186,7 @@ def _nms_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known: Lengths | None = ins[0]
     if known is None:
         return
-    if len(known) < 2:  # noqa: PLR2004 - rows of boxes
+    if len(known) < 2:  # rows of boxes
         raise ShapeError(f"_contrib_box_nms takes data (..., boxes, numbers), and got {known}")
     wide = known[-1]
     last = max(s.coord_start + _CORNERS - 1, s.score_index, s.id_index)

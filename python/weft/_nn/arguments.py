@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
-from weft._registry.op import Aval, result_dtype
+from weft._registry.avals import Aval, result_dtype
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from weft._call.calls import DType, Elements
-
-__all__ = ["chosen", "describe", "fixed", "floating", "known", "plain", "refuse", "spoiled"]
 
 
 def describe(**avals: Aval | None) -> str:

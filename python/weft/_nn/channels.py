@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._nn.arguments import refuse
-from weft._ops.gradients.indexing import stand_in
+from weft._ops.unbroadcast import stand_in
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = ["across", "channel_sum", "others_of", "over"]
 
 
 def across(v: Elements, ndim: int, axis: int) -> Elements:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._call.symbol_hook import is_symbol
-from weft._ops.gradients.unbroadcast import zeros_of
+from weft._graph.differentiating import gradient
+from weft._graph.making import Group, Variable
+from weft._ops.unbroadcast import zeros_of
+from weft._registry.symbol_hook import is_symbol
+from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-__all__ = ["pull", "through"]
 
 
 def pull(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
@@ -34,8 +35,6 @@ def pull(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[
     """
     if any(map(is_symbol, operands)):
         return _pull_symbols(function, operands, grads)
-    from weft._tape.transforms import vjp  # noqa: PLC0415 - which knows the functions of arrays
-
     result, back = vjp(function, *operands)
     found = back(tuple(grads) if isinstance(result, tuple) else grads[0])
     return list(found)
@@ -43,9 +42,6 @@ def pull(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[
 
 def _pull_symbols(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     """Differentiate by variables, and put the operands in their place: these may depend on each other."""
-    from weft.graph import gradient  # noqa: PLC0415 - for those alone who have a graph
-    from weft.symbol import Group, Variable  # noqa: PLC0415 - as above
-
     given = {f"_pulled{at}": each for at, each in enumerate(operands)}
     heads = {f"_head{at}": each for at, each in enumerate(grads)}
     variables = [Variable(name) for name in given]

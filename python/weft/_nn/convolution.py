@@ -24,9 +24,10 @@ from weft._call.operands import as_array
 from weft._nn.arguments import describe, fixed, floating, known, plain, refuse
 from weft._nn.channels import channel_sum
 from weft._nn.windows import Windows, numbers, pads, windows_of
-from weft._ops.gradients.unbroadcast import is_known
+from weft._ops.unbroadcast import is_known
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
     from weft._registry.shapes import Shape
-
-__all__ = ["conv", "conv_transpose", "convolved"]
 
 _SPATIAL = range(1, 4)
 

@@ -13,14 +13,13 @@ from weft._nn.activations import sigmoid
 from weft._nn.arguments import floating, refuse
 from weft._nn.composite import pull
 from weft._ops.elementwise import tanh
-from weft._ops.gradients.unbroadcast import apply
+from weft._ops.unbroadcast import apply
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = ["gru_backward", "gru_forward", "lstm_backward", "lstm_forward", "part"]
 
 
 def _logistic(x: Elements) -> Elements:

@@ -14,8 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from weft._call.calls import Elements
 
-__all__ = ["cumulative"]
-
 _NEAR = (
     (3.209377589138469472562e3, 3.774852376853020208137e2, 1.138641541510501556495e2, 3.161123743870565596947e0, 1.857777061846031526730e-1),
     (2.844236833439170622273e3, 1.282616526077372275645e3, 2.440246379344441733056e2, 2.360129095234412093499e1, 1.0),
@@ -63,8 +61,8 @@ def cumulative(x: Elements) -> Elements:
     far = np.maximum(z, 4.0)
     inverse = 1 / (far * far)
     tail = (1 / math.sqrt(math.pi) + inverse * _ratio(_FAR, inverse)) / far
-    beyond = np.where(z <= 4.0, _ratio(_MIDDLE, middle), tail) * np.exp(-z * z)  # noqa: PLR2004 - the ranges of the paper
+    beyond = np.where(z <= 4.0, _ratio(_MIDDLE, middle), tail) * np.exp(-z * z)  # the ranges of the paper
     within = near * _ratio(_NEAR, near * near)
-    smaller = np.where(z <= 0.46875, 0.5 - 0.5 * within, 0.5 * beyond)  # noqa: PLR2004 - as above
+    smaller = np.where(z <= 0.46875, 0.5 - 0.5 * within, 0.5 * beyond)
     found = np.where(x > 0, 1 - smaller, smaller)
     return np.where(np.isnan(x), x, found).astype(x.dtype)

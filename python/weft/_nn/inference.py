@@ -18,8 +18,6 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["attach"]
-
 Partial: TypeAlias = "tuple[int | None, ...] | None"
 Shapes: TypeAlias = "list[Partial]"
 
@@ -62,7 +60,7 @@ def _over(value: int | None, by: int) -> int | None:
 
 def _windows(op: str, attributes: dict[str, Any], shape: Partial, kernel: Partial) -> list[int | None]:
     """Return how many windows there are along each axis, where lengths are known."""
-    assert shape is not None and kernel is not None  # noqa: S101, PT018 - for the type checker
+    assert shape is not None and kernel is not None  # noqa: PT018 - for the type checker
     count = len(kernel)
     stride = numbers(op, "stride", attributes.get("stride", 1), count)
     dilation = numbers(op, "dilation", attributes.get("dilation", 1), count)

@@ -9,30 +9,29 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray
 from weft._nn.arguments import chosen, fixed, floating, known, plain, refuse, spoiled
 from weft._nn.channels import channel_sum
 from weft._nn.composite import through
 from weft._ops.draws import drawing_op
 from weft._ops.elementwise import square
-from weft._ops.gradients.indexing import stand_in
-from weft._ops.gradients.unbroadcast import reshape_like
+from weft._ops.unbroadcast import reshape_like, stand_in
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs, no_gradient
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
+from weft._registry.shapes import as_number
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
-    from weft.random import Generator
-
-__all__ = ["dense", "dropout", "embedding", "lrn"]
+    from weft._ops.random import Generator
 
 
 def _infer_dense(x: Aval, weight: Aval, *bias: Aval, units: int | None = None, flatten: bool = False) -> Aval:
     op = "nn.dense"
-    if not x.shape or len(weight.shape) != 2:  # noqa: PLR2004 - a matrix
+    if not x.shape or len(weight.shape) != 2:  # a matrix
         raise refuse(op, "data (..., features) and weights (units, features) are taken", x=x, weight=weight)
     wide = math.prod(x.shape[1:]) if flatten else x.shape[-1]
     out, features = weight.shape
@@ -106,7 +105,7 @@ def _dense_weight_rule(node: Any, grads: Any) -> Any:
 def _infer_rows(x: Aval, weight: Aval) -> Aval:
     wide = weight.shape[1]
     size = math.prod(x.shape)
-    if len(weight.shape) != 2 or (wide and size % wide):  # noqa: PLR2004 - a matrix
+    if len(weight.shape) != 2 or (wide and size % wide):  # a matrix
         raise refuse("nn.dense_rows", "data in rows as wide as the weights are taken", x=x, weight=weight)
     return Aval((size // wide if wide else 0, weight.shape[0]), floating("nn.dense_rows", x=x, weight=weight))
 
@@ -246,7 +245,7 @@ def _fill_mask(generator: np.random.Generator, out: Elements, like: Elements, *,
     np.multiply(kept, 1 / (1 - rate), out=out, casting="unsafe")
 
 
-drawing_op("dropout_mask", _infer_mask, _fill_mask)
+drawing_op("dropout_mask", _infer_mask, _fill_mask, refused=False)
 no_gradient("random.dropout_mask")
 
 
@@ -283,7 +282,7 @@ def dropout(x: ArrayLike, rate: float, generator: Generator) -> NDArray:
 
 def _infer_window_sum(x: Aval, *, size: int, reverse: bool = False) -> Aval:
     del reverse
-    if len(x.shape) < 2:  # noqa: PLR2004 - a batch of channels
+    if len(x.shape) < 2:  # a batch of channels
         raise refuse("nn.lrn", "data (N, C, ...) are taken", x=x)
     if size < 1:
         raise ArgumentValueError(f"nn.lrn: size is a number of channels of at least 1, not {size!r}")
@@ -349,5 +348,10 @@ def lrn(x: ArrayLike, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: 
     >>> weft.nn.lrn([[1.0, 2.0]], 1, alpha=1.0, beta=1.0, k=0.0).tolist()
     [[1.0, 0.5]]
     """
-    given: dict[str, Any] = {"size": plain(size), "alpha": float(alpha), "beta": float(beta), "k": float(k)}
+    given: dict[str, Any] = {
+        "size": plain(size),
+        "alpha": as_number(alpha, "alpha"),
+        "beta": as_number(beta, "beta"),
+        "k": as_number(k, "k"),
+    }
     return one(get_op("nn.lrn"), as_array(x), **given)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from weft._nn.windows import Windows
     from weft._registry.shapes import Shape
 
-__all__ = ["attach"]
-
 
 def _three(values: Shape, fill: int) -> tuple[int, int, int]:
     """Return a number for each of three axes, of which the first ones may be missing."""
@@ -49,7 +47,7 @@ def _convolution(
     data: Shape,
     weight: Shape,
     results: Shape,
-    bias: bool,  # noqa: FBT001 - a part of the key
+    bias: bool,
     **given: Any,
 ) -> Kernel | None:
     """Return the kernel of one of a convolution's products, given the shapes of all three."""
@@ -63,7 +61,7 @@ def _convolution(
 
 def _push_conv(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     (out,), (x, weight) = outputs, operands[:2]
-    shapes, bias = (x.shape, weight.shape, out.shape), len(operands) > 2  # noqa: PLR2004 - data and weights
+    shapes, bias = (x.shape, weight.shape, out.shape), len(operands) > 2  # data and weights
     kernel = _convolution("nn.conv", "results", out.dtype, *shapes, bias, **attributes)
     return run(kernel, outputs, operands)
 
@@ -97,7 +95,7 @@ def _pooling(
     pool: str,
     dtype: DType,
     shape: Shape,
-    include: bool | None,  # noqa: FBT001 - as above
+    include: bool | None,
     **given: Any,
 ) -> Kernel | None:
     if 0 in shape:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from weft._call.calls import DType
     from weft._registry.shapes import Shape
 
-__all__ = ["PUSHES"]
-
 
 @lru_cache(maxsize=1024)
 def _cells(name: str, gates: str, dtype: DType, state: Shape) -> Kernel | None:
@@ -39,8 +37,8 @@ def _sequence(
     mode: str,
     dtype: DType,
     shape: Shape,
-    gradient: bool,  # noqa: FBT001 - a part of the key
-    reverse: bool,  # noqa: FBT001 - as above
+    gradient: bool,
+    reverse: bool,
 ) -> Kernel | None:
     return None if 0 in shape else kernel_sequence(name, dtype, mode, list(shape), gradient, reverse)
 

@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from weft._call.calls import DType
     from weft._registry.shapes import Shape
 
-__all__ = ["PUSHES"]
-
 
 @lru_cache(maxsize=1024)
 def _cross_entropy(
     name: str,
     dtype: DType,
     logits: Shape,
-    gradient: bool,  # noqa: FBT001 - a part of the key
+    gradient: bool,
     classes: DType | None,
 ) -> Kernel | None:
     if 0 in logits:
@@ -48,7 +46,7 @@ def _cross_entropy(
 def _push_cross_entropy(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     """Push the loss of logits and labels, or, with gradients before them, its gradient."""
     logits, labels = operands[-2:]
-    gradient, rows = len(operands) == 3, labels.ndim == logits.ndim  # noqa: PLR2004 - gradients, logits, labels
+    gradient, rows = len(operands) == 3, labels.ndim == logits.ndim  # gradients, logits, labels
     name = "nn.cross_entropy_data" if gradient else "nn.cross_entropy"
     kernel = _cross_entropy(name, outputs[0].dtype, logits.shape, gradient, None if rows else labels.dtype)
     return run(kernel, outputs, operands, integers=None if rows else len(operands) - 1)
@@ -85,7 +83,7 @@ def _layer_norm(
     name: str,
     dtype: DType,
     sizes: tuple[int, int],
-    gradient: bool,  # noqa: FBT001 - as above
+    gradient: bool,
     eps: float,
 ) -> Kernel | None:
     return None if 0 in sizes else kernel_layer_norm(name, dtype, list(sizes), gradient, eps)
@@ -120,7 +118,7 @@ def _lookup(
     dtype: DType,
     numbers: DType,
     sizes: tuple[int, int, int],
-    gradient: bool,  # noqa: FBT001 - as above
+    gradient: bool,
 ) -> Kernel | None:
     return None if 0 in sizes else kernel_lookup(name, dtype, numbers, list(sizes), gradient)
 
@@ -161,14 +159,14 @@ def _push_lrn(
 
 
 @lru_cache(maxsize=1024)
-def _mask(dtype: DType, count: int, rate: float) -> Kernel | None:
-    return kernel_mask("random.dropout_mask", dtype, count, rate) if count else None
+def _mask(dtype: DType, count: int, rate: float, words: int) -> Kernel | None:
+    return kernel_mask("random.dropout_mask", dtype, count, rate, words) if count else None
 
 
 def _push_mask(outputs: tuple[NDArray], operands: tuple[Any, ...], *, rate: float) -> bool:
     """Push a draw that changes a generator's state: what the other operand is does not count."""
     (out,), state = outputs, operands[0]
-    return is_plain(state) and run(_mask(out.dtype, out.size, rate), outputs, (state,), integers=0)
+    return is_plain(state) and run(_mask(out.dtype, out.size, rate, state.size), outputs, (state,), integers=0)
 
 
 def _push_over(outputs: tuple[NDArray], operands: tuple[Any, ...], *, axis: int = 1) -> bool:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from weft._core import open_onednn
 
-__all__ = ["onednn"]
-
 _VARIABLE = "WEFT_ONEDNN_LIBRARY"
+#: Its name, and the folder of an environment in which wheels leave it.
+_NAME, _FOLDER = {
+    "win32": ("dnnl.dll", "Library/bin"),
+    "darwin": ("libdnnl.3.dylib", "lib"),
+}.get(sys.platform, ("libdnnl.so.3", "lib"))
 
 
 def _candidates() -> list[str]:
@@ -20,8 +23,8 @@ def _candidates() -> list[str]:
     if said is not None:
         return [] if said.lower() in ("", "off", "0") else [said]
     roots = dict.fromkeys([sys.prefix, sys.base_prefix])
-    installed = [str(Path(root) / "lib" / "libdnnl.so.3") for root in roots]
-    return [*(path for path in installed if Path(path).exists()), "libdnnl.so.3"]
+    installed = [Path(root) / _FOLDER / _NAME for root in roots]
+    return [*(str(path) for path in installed if path.exists()), _NAME]
 
 
 @cache

@@ -14,9 +14,10 @@ from weft._call.calls import one
 from weft._call.operands import as_array
 from weft._nn.arguments import floating, plain, refuse
 from weft._nn.windows import Windows, windows_of
-from weft._ops.gradients.indexing import stand_in
+from weft._ops.unbroadcast import stand_in
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
     from weft._registry.shapes import Shape
-
-__all__ = ["avg_pool", "divisors", "max_pool", "pooled"]
 
 _SPATIAL = range(1, 4)
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
 
-__all__ = ["gru_cell", "lstm_cell", "rnn", "rnn_cell"]
-
 _MODES = ("lstm", "gru", "tanh", "relu")
 
 
@@ -213,9 +211,9 @@ def rnn(
 
 def _directions(layer: Any, directions: int) -> list[Any]:
     """Return the parameters of each direction of a layer."""
-    one = len(layer) == 4 and not isinstance(layer[0], list | tuple)  # noqa: PLR2004 - parameters of one direction
+    one = len(layer) == 4 and not isinstance(layer[0], list | tuple)  # parameters of one direction
     found = [layer] if one else list(layer)
-    if len(found) != directions or any(len(each) != 4 for each in found):  # noqa: PLR2004 - as above
+    if len(found) != directions or any(len(each) != 4 for each in found):
         raise ArgumentTypeError(
             f"nn.rnn: each layer has (w_x, w_h, b_x, b_h) for each of {directions} directions, and one has {len(found)}"
         )

@@ -12,8 +12,6 @@ from weft._registry.shapes import contiguous_strides
 if TYPE_CHECKING:
     from weft._registry.shapes import Shape
 
-__all__ = ["add_bias", "around", "is_plain", "laid_out", "run"]
-
 
 def is_plain(x: NDArray) -> bool:
     """Return whether an array's elements lie one behind the other."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from weft._nn.arguments import fixed, floating, refuse
 from weft._nn.gates import gru_backward, gru_forward, lstm_backward, lstm_forward
-from weft._ops.gradients.indexing import stand_in
+from weft._ops.unbroadcast import stand_in
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError, GradientError
 
 if TYPE_CHECKING:
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._registry.shapes import Shape
 
-__all__ = ["ACTIVATIONS"]
-
 ACTIVATIONS = ("tanh", "relu")
 
 
 def _check(op: str, gates: int, z: Aval, h: Aval, w: Aval) -> Shape:
     """Return the shape of the results: (T, N, H)."""
-    if len(z.shape) != 3 or len(h.shape) != 2:  # noqa: PLR2004 - as the message says
+    if len(z.shape) != 3 or len(h.shape) != 2:  # as the message says
         raise refuse(op, "products (T, N, gates) and states (N, H) are taken", z=z, h=h)
     steps, batch, wide = z.shape
     fixed(op, "h", h, (batch, wide // gates), z=z)

@@ -10,9 +10,10 @@ from weft._call.calls import one
 from weft._call.operands import as_array
 from weft._nn.arguments import chosen, floating, refuse, spoiled
 from weft._ops.elementwise import exp
-from weft._ops.gradients.unbroadcast import apply, is_known
+from weft._ops.unbroadcast import apply, is_known
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 from weft.errors import ArgumentTypeError
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
-
-__all__ = ["cross_entropy", "log_softmax", "softmax"]
 
 
 def _infer(op: str, x: Aval, axis: int) -> Aval:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._registry.shapes import Shape
 
-__all__ = ["Windows", "numbers", "pads", "windows_of"]
-
 
 def numbers(op: str, name: str, value: Any, count: int, *, least: int = 1) -> Shape:
     """Return one whole number for each of `count` axes, of one for all or as many as there are axes.

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import UnknownFactError, deferred
 from weft._numpy.names import original, signature_of
+from weft._registry.sieve import sifted
+from weft._registry.symbol_hook import UnknownFactError, deferred, deferring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     F = TypeVar("F", bound="Callable[..., Any]")
-
-__all__ = ["adapt", "lenient"]
 
 _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 #: NumPy's names for arguments of ours.
@@ -30,8 +30,28 @@ _ORDERS = (None, "C", "K", "A")
 _STABLE = frozenset(["stable", "mergesort"])
 
 
+def completed(room: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the public names of a module of weft's: its functions lenient, those of others as deferring, its classes as its own.
+
+    Parameters
+    ----------
+    room : str
+        The module, ``weft.<room>``, whose bodies are in ``weft._ops.<room>``.
+    names : mapping of str to object
+        What it shows.
+    """
+    found = dict(names)
+    for name, each in names.items():
+        is_own = getattr(each, "__module__", "") == f"weft._ops.{room}"
+        if isinstance(each, FunctionType):
+            found[name] = (lenient if is_own else deferring)(f"{room}.{name}", each)
+        elif is_own:
+            each.__module__ = f"weft.{room}"  # where pickles look for it
+    return found
+
+
 def lenient(name: str, function: F) -> F:
-    """Return the function of this name so that it takes its arguments as NumPy's does, too.
+    """Return the function of this name so that it takes its arguments as NumPy's does, too, and raises errors of weft alone.
 
     Examples
     --------
@@ -48,12 +68,19 @@ def lenient(name: str, function: F) -> F:
             return deferred(name, args, kwargs, unknown)
         except TypeError as error:
             here = error.__traceback__
-            if here is None or here.tb_next is not None:
-                raise  # of the function's own, not of its arguments' names and places
-            theirs = original(function)
+            # One of the function's own says nothing of its arguments' names and places.
+            theirs = original(function) if here is not None and here.tb_next is None else None
             adapted = None if theirs is None else adapt(theirs, function, args, kwargs)
             if adapted is None:
+                refusal = sifted(error)
+                if refusal is error:
+                    raise
+                raise refusal from error
+        except Exception as error:
+            refusal = sifted(error)
+            if refusal is error:
                 raise
+            raise refusal from error
         return called(*adapted[0], **adapted[1])
 
     return cast("F", called)

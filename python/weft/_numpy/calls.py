@@ -11,7 +11,7 @@ from weft._call.copies import copy_cast
 from weft._call.listening import check_changed, hear_nothing
 from weft._call.operands import engine_of, read_only
 from weft._call.outputs import check_writable
-from weft._core import NDArray, tape_pause, wrap
+from weft._core import NDArray, Scope, wrap
 from weft._numpy.names import signature_of
 from weft._registry.avals import SUPPORTED
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._core import Engine
-
-__all__ = ["compute_by_numpy", "leaves"]
 
 Views: TypeAlias = "list[npt.NDArray[Any]]"
 
@@ -70,12 +68,9 @@ def compute_by_numpy(
         result = func(*positional, **named)
     name, given = _name_of(func), list(leaves((args, kwargs)))
     check_changed(name, (target for target, _ in drafts))
-    before = tape_pause(True)
-    try:
+    with Scope(paused=True):
         for target, values in drafts:
             copy_cast(target, wrap(values, engine))
-    finally:
-        tape_pause(before)
     hear_nothing(name, given, (target for target, _ in drafts), written=True)
     outputs: dict[int, Any] = {id(each): each for each in outs if each is not None}
     outputs.update((id(values), target) for target, values in drafts)

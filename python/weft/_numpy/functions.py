@@ -19,13 +19,11 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["__array_function__"]
-
 #: NumPy's functions that write to their first argument.
 _WRITERS = frozenset([np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal])
 
 
-def __array_function__(  # noqa: N807 - a method
+def __array_function__(
     self: NDArray,  # noqa: ARG001
     func: Callable[..., Any],
     types: Iterable[type],
@@ -64,7 +62,7 @@ def _has_theirs(*given: Any) -> bool:
     return any(is_host(x) and x.dtype not in SUPPORTED for x in leaves(given))
 
 
-def _is_plain_copy(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> bool:  # noqa: FBT002
+def _is_plain_copy(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> bool:
     """Push ``np.copyto`` of all elements into an NDArray; return whether it was that."""
     if not isinstance(dst, NDArray) or where is not True:
         return False

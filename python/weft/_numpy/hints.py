@@ -6,8 +6,6 @@ from typing import NoReturn
 
 import numpy as np
 
-__all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for", "present"]
-
 #: What to write for functions of NumPy's that would wait for arrays or return NumPy's, and for names of other libraries.
 INSTEAD = {
     "Tensor": "weft.asarray(values), or weft.tensor.Tensor(shape)",

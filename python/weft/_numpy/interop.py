@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.backends import backend_of
 from weft._call.devices import as_device, device_of, place
 from weft._call.operands import read_only
 from weft._core import NDArray, beside, copy_elements, wrap
@@ -25,11 +26,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["attach"]
-
 #: Versions of the array API standard whose every function the namespace has.
 _API_VERSIONS = frozenset(["2021.12", "2022.12", "2023.12", "2024.12"])
-_CUDA = 2  # kDLCUDA
 _CPU = (1, 0)  # kDLCPU; logical devices are one device to DLPack
 _SIGNALS_READ_ONLY = (1, 0)  # the first version of DLPack that can say so
 
@@ -50,14 +48,13 @@ def attach() -> None:
     for method in methods:
         method.__qualname__ = f"NDArray.{method.__name__}"
         setattr(NDArray, method.__name__, method)
-    setattr(NDArray, "__cuda_array_interface__", property(__cuda_array_interface__))  # noqa: B010 - made elsewhere
-    setattr(NDArray, "__array_interface__", property(__array_interface__))  # noqa: B010 - as above
+    setattr(NDArray, "__array_interface__", property(__array_interface__))
 
 
-def __array__(  # noqa: N807 - a method
+def __array__(
     self: NDArray,
     dtype: npt.DTypeLike | None = None,
-    copy: bool | None = None,  # noqa: FBT001 - NumPy's protocol
+    copy: bool | None = None,
 ) -> npt.NDArray[Any]:
     """Wait, and return the values as a NumPy array: a read-only view where neither `dtype` nor `copy` asks for more.
 
@@ -73,7 +70,7 @@ def __array__(  # noqa: N807 - a method
     return np.array(self._values(), dtype, copy=copy)
 
 
-def __array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a property
+def __array_interface__(self: NDArray) -> dict[str, Any]:
     """Wait, and describe the memory, read-only, to libraries that know NumPy's older protocol alone, as Pillow.
 
     Raises
@@ -88,7 +85,7 @@ def __array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a prop
     return {**shown.__array_interface__, "strides": None if x._contiguous else shown.strides}
 
 
-def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> ModuleType:  # noqa: ARG001, N807
+def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> ModuleType:  # noqa: ARG001
     """Return `weft`, which is a namespace of the Python array API standard.
 
     Raises
@@ -101,7 +98,7 @@ def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> 
     return sys.modules["weft"]
 
 
-def __dlpack__(  # noqa: N807 - a method
+def __dlpack__(
     self: NDArray,
     /,
     *,
@@ -121,12 +118,10 @@ def __dlpack__(  # noqa: N807 - a method
     """
     x = self._now
     if x._elsewhere:
-        from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
-
         if dl_device is not None and tuple(dl_device) != __dlpack_device__(x):
             raise BufferError(f"an array on {device_of(x)} cannot be exported to the DLPack device {dl_device}")
         given = {"max_version": max_version, "copy": copy}
-        return interop.capsule(x, stream, {name: value for name, value in given.items() if value is not None})
+        return backend_of(x).capsule(x, stream, {name: value for name, value in given.items() if value is not None})
     if stream is not None:
         raise ArgumentValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
     if dl_device is not None and tuple(dl_device) != _CPU:
@@ -139,23 +134,13 @@ def __dlpack__(  # noqa: N807 - a method
     return array.__dlpack__(max_version=max_version, copy=copy)
 
 
-def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:  # noqa: N807 - a method
+def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:
     """Return DLPack's number of the kind of device, and of the device."""
     x = self._now
-    return (_CUDA, device_of(x).index) if x._elsewhere else _CPU
+    return (backend_of(x).dlpack, device_of(x).index) if x._elsewhere else _CPU
 
 
-def __cuda_array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a property
-    """Where the values are on a CUDA device, and the stream behind which they are there."""
-    x = self._now
-    if not x._elsewhere:
-        raise AttributeError("an array on the CPU has no __cuda_array_interface__: copy it to a device by to_device()")
-    from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
-
-    return interop.interface(x)
-
-
-def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], str]]:  # noqa: N807 - a method
+def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], str]]:
     """Wait, and pickle the values; they come back on the default engine, on the same device."""
     x = self._now
     x.wait_to_read()
@@ -167,13 +152,13 @@ def _unpickle(array: npt.NDArray[Any], device: str = "cpu") -> NDArray:
     return place(wrap(array if array.flags.writeable else array.copy(), get_engine()), as_device(device))
 
 
-def __copy__(self: NDArray) -> NDArray:  # noqa: N807 - a method
+def __copy__(self: NDArray) -> NDArray:
     """Return a new array of the same values, without waiting."""
     result = beside(self, self.shape, self.dtype)
     copy_elements(result, self)
     return result
 
 
-def __deepcopy__(self: NDArray, memo: dict[int, object]) -> NDArray:  # noqa: ARG001, N807
+def __deepcopy__(self: NDArray, memo: dict[int, object]) -> NDArray:  # noqa: ARG001
     """Return a new array of the same values, without waiting."""
     return __copy__(self)

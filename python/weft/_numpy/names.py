@@ -12,8 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["namesake", "original", "signature_of"]
-
 #: Functions of weft whose NumPy namesake does something else.
 _FALSE_FRIENDS = frozenset(["load", "save"])
 _NAMESPACES = {"numpy": "weft", "numpy.linalg": "weft.linalg", "numpy.fft": "weft.fft"}
@@ -43,5 +41,5 @@ def signature_of(func: Callable[..., Any]) -> inspect.Signature | None:
 def original(own: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return NumPy's function of the name and the namespace of one of weft's."""
     name = own.__name__
-    namespace: Any = {"weft.linalg": np.linalg, "weft.fft": np.fft}.get(own.__module__, np)
+    namespace: Any = {"weft._ops.linalg": np.linalg, "weft._ops.fft": np.fft}.get(own.__module__, np)
     return None if name in _FALSE_FRIENDS else getattr(namespace, name, None)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from weft._call.calls import DType
     from weft._engine.labels import Device
 
-__all__ = ["__array_namespace_info__"]
-
 Capabilities = TypedDict(
     "Capabilities", {"boolean indexing": bool, "data-dependent shapes": bool, "max dimensions": int | None}
 )
@@ -27,7 +25,7 @@ DefaultDTypes = TypedDict(
 _MAX_DIMENSIONS = 64  # NumPy's, as arrays are handed to it
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-_REAL = ("float16", "float32", "float64")
+_REAL = ("float32", "float64")  # float16 is not of the standard
 _COMPLEX = ("complex64", "complex128")
 _KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
@@ -98,7 +96,7 @@ class ArrayNamespaceInfo:
         --------
         >>> import weft
         >>> list(weft.__array_namespace_info__().dtypes(kind="real floating"))
-        ['float16', 'float32', 'float64']
+        ['float32', 'float64']
         """
         as_device(device)
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else kind
@@ -108,7 +106,7 @@ class ArrayNamespaceInfo:
         return {name: np.dtype(name) for each in kinds for name in _KINDS[each]}
 
 
-def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807 - the standard's name
+def __array_namespace_info__() -> ArrayNamespaceInfo:
     """Return what the array namespace can do, as the Python array API standard asks.
 
     Examples

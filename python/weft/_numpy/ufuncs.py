@@ -21,8 +21,6 @@ from weft._registry.op import Op, get_op
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["__array_ufunc__"]
-
 _REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
     np.multiply: "prod",
@@ -33,7 +31,7 @@ _REDUCTIONS: dict[np.ufunc, str] = {
 }
 
 
-def __array_ufunc__(  # noqa: N807 - a method
+def __array_ufunc__(
     self: NDArray,  # noqa: ARG001
     ufunc: np.ufunc,
     method: str,
@@ -115,7 +113,7 @@ def _push_reduction(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwarg
     (out,) = kwargs.get("out", (None,))
     names = ("axis", "dtype", "keepdims", "initial", "where")
     options = dict(zip(("axis", "dtype"), rest, strict=False)) | {k: v for k, v in kwargs.items() if k != "out"}
-    if not isinstance(x, NDArray) or len(rest) > 2 or not options.keys() <= set(names):  # noqa: PLR2004
+    if not isinstance(x, NDArray) or len(rest) > 2 or not options.keys() <= set(names):
         return NotImplemented
     if any(isinstance(value, NDArray | np.ndarray) for value in options.values()):
         return NotImplemented

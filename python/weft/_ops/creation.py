@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
+from weft._call.backends import adopter_of
 from weft._call.devices import as_device, device_of, new, place
 from weft._call.filling import fill, filling_loop
 from weft._call.operands import ArrayLike, as_array, engine_of, host_array
 from weft._call.scalars import element
-from weft._call.symbol_hook import compose, is_symbol
 from weft._call.views import view
 from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
 from weft._ops.dtypes import astype
 from weft._registry.avals import as_dtype, scalar_dtype
 from weft._registry.op import get_op
 from weft._registry.shapes import as_index, as_shape
-from weft.errors import ArgumentValueError
+from weft._registry.symbol_hook import compose, is_symbol
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,18 +36,9 @@ if TYPE_CHECKING:
     from weft._registry.shapes import AnyShape
 
 __all__ = [
-    "array",
-    "asarray",
-    "empty",
-    "empty_like",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "zeros",
+    "array", "asarray", "empty", "empty_like", "from_dlpack", "full", "full_like", "ones", "ones_like", "zeros",
     "zeros_like",
-]
+]  # fmt: skip
 
 
 def asarray(
@@ -69,7 +61,7 @@ def asarray(
     device : Device or str, optional
         The device.
     copy : bool, optional
-        True copies. None copies all but NDArrays and memory of CUDA devices, since whoever owns `obj` may change it
+        True copies. None copies all but NDArrays and memory of devices, since whoever owns `obj` may change it
         later. False shares memory.
     engine : Engine, optional
         The engine of a new array; by default the default one.
@@ -103,11 +95,8 @@ def asarray(
                 f"{wanted or obj.dtype} on {where} is asked for"
             )
         return astype(obj, wanted or obj.dtype, copy=bool(copy), device=device)
-    if hasattr(obj, "__cuda_array_interface__"):
-        from weft._cuda.interop import adopt  # noqa: PLC0415 - for those alone who have a device
-
-        adopted = adopt(obj, engine or engine_of())
-        return asarray(adopted, dtype=dtype, device=device, copy=copy)
+    if (adopter := adopter_of(obj)) is not None:
+        return asarray(adopter.adopt(obj, engine or engine_of()), dtype=dtype, device=device, copy=copy)
     if isinstance(obj, list | tuple) and _is_heard(obj):
         from weft._ops.joining import stack  # noqa: PLC0415 - which is a function of arrays
 
@@ -186,8 +175,10 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     where = as_device(device)
     if isinstance(x, NDArray):
         return astype(x, x.dtype, device=device) if copy else view(x, x.shape, x.strides)
-    if hasattr(x, "__cuda_array_interface__"):
+    if adopter_of(x) is not None:
         return asarray(x, device=device, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentTypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     found = np.from_dlpack(x, copy=True) if copy else np.from_dlpack(x)
     as_dtype(found.dtype)
     return place(wrap(found, engine_of()), where)
@@ -342,8 +333,10 @@ def full_like(
     x = as_array(x)
     if is_symbol(x):
         like = compose(get_op("zeros_like"), (x,), {})
-        filled = like if fill_value == 0 else like + fill_value
-        return filled if dtype is None else astype(filled, dtype, device=device)
+        like = like if dtype is None else astype(like, dtype, device=device)
+        if isinstance(fill_value, bool | int | float) and fill_value == 0:
+            return like
+        return compose(get_op("setitem"), (like, fill_value), {"key": (Ellipsis,)})  # type: ignore[no-any-return] # as above
     where = device if device is not None or x._device == 0 else device_of(x)
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -9,7 +10,10 @@ import numpy as np
 from weft._call.inline import answers
 from weft._core import beside
 from weft._ops.reductions import ROOTED, loop_of, reduce_by_loop, root_of
-from weft._registry.op import Aval, broadcast_shapes, register_op
+from weft._registry.avals import Aval, broadcast_shapes
+from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
+from weft._registry.op import group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -17,26 +21,7 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._registry.shapes import Shape
 
-__all__ = [
-    "cholesky",
-    "det",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "pinv",
-    "qr",
-    "real_dtype",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "vector_norm",
-]
+state(group("linalg"), superlinear=True, blas=True)
 
 Norm = float | Literal["fro", "nuc"] | None
 _MATRIX_NORMS = frozenset([None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
@@ -59,7 +44,7 @@ def _complex(dtype: DType) -> DType:
 
 def _matrix(name: str, x: Aval) -> tuple[Shape, int, int]:
     """Return the shape of the stack, and that of its matrices; ValueError if `x` is none."""
-    if len(x.shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(x.shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
@@ -82,6 +67,21 @@ def _infer_same(name: str) -> Any:
 @register_op("linalg.cholesky", infer=_infer_same("cholesky"))
 def cholesky(out: Elements, x: Elements, *, upper: bool = False) -> None:
     out[...] = np.linalg.cholesky(x, upper=upper)
+
+
+def _adjoint(x: Any) -> Any:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def _as_floating(x: Any) -> Any:
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def _cholesky_by_cupy(out: Any, x: Any, *, upper: bool = False) -> None:
+    out[...] = _adjoint(np.linalg.cholesky(_adjoint(x))) if upper else np.linalg.cholesky(x)
+
+
+state(cholesky, cupy=_cholesky_by_cupy)
 
 
 @register_op("linalg.inv", infer=_infer_same("inv"))
@@ -190,6 +190,13 @@ def svdvals(s: Elements, x: Elements) -> None:
     s[...] = np.linalg.svdvals(x)
 
 
+def _svdvals_by_cupy(out: Any, x: Any) -> None:
+    out[...] = np.linalg.svd(x, compute_uv=False)
+
+
+state(svdvals, cupy=_svdvals_by_cupy)
+
+
 def _infer_solve(x1: Aval, x2: Aval) -> Aval:
     stack, n = _square("solve", x1)
     dtype = np.result_type(_floating(x1.dtype), _floating(x2.dtype))
@@ -230,6 +237,22 @@ def matrix_rank(out: Elements, x: Elements, *rtol: Any) -> None:
         out[...] = np.linalg.matrix_rank(x, rtol=rtol[0] if rtol else None)
 
 
+def _matrix_rank_by_cupy(out: Any, x: Any, *rtol: Any) -> None:
+    if 0 in x.shape[-2:]:
+        out[...] = 0
+        return
+    values = np.linalg.svd(_as_floating(x), compute_uv=False)
+    share = rtol[0] if rtol else max(x.shape[-2:]) * float(np.finfo(values.dtype).eps)
+    bound = np.max(values, axis=-1) * share
+    np.sum(values > bound[..., None], axis=-1, dtype=out.dtype, out=out)
+
+
+state(matrix_rank, cupy=_matrix_rank_by_cupy)
+
+
+no_gradient("linalg.matrix_rank")
+
+
 def _infer_pinv(x: Aval, *rtol: Aval) -> Aval:
     stack, m, n = _matrix("pinv", x)
     _tolerance(stack, rtol)
@@ -242,6 +265,14 @@ def pinv(out: Elements, x: Elements, *rtol: Any) -> None:
     out[...] = np.linalg.pinv(x.astype(out.dtype, copy=False), rtol=tolerance)
 
 
+def _pinv_by_cupy(out: Any, x: Any, *rtol: Any) -> None:
+    share = rtol[0] if rtol else max(x.shape[-2:]) * float(np.finfo(out.dtype).eps)
+    out[...] = np.linalg.pinv(x.astype(out.dtype, copy=False), share)
+
+
+state(pinv, cupy=_pinv_by_cupy)
+
+
 def _infer_matrix_power(x: Aval, *, n: int) -> Aval:
     _square("matrix_power", x)
     return Aval(x.shape, x.dtype if n >= 0 else _floating(x.dtype))
@@ -252,7 +283,7 @@ def matrix_power(out: Elements, x: Elements, *, n: int) -> None:
     out[...] = np.linalg.matrix_power(x, n)
 
 
-def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") -> Aval:  # noqa: A002 - the standard's name
+def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") -> Aval:
     if ord not in _MATRIX_NORMS:
         raise ArgumentValueError(
             f"ord of a matrix norm is 'fro', 'nuc', 1, 2 or inf, or one of those negative; got {ord!r}"
@@ -264,8 +295,15 @@ def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") ->
 
 
 @register_op("linalg.matrix_norm", infer=_infer_matrix_norm)
-def matrix_norm(out: Elements, x: Elements, *, keepdims: bool = False, ord: Norm = "fro") -> None:  # noqa: A002 - as above
+def matrix_norm(out: Elements, x: Elements, *, keepdims: bool = False, ord: Norm = "fro") -> None:
     out[...] = np.linalg.matrix_norm(x.astype(_floating(x.dtype), copy=False), keepdims=keepdims, ord=ord)
+
+
+def _matrix_norm_by_cupy(out: Any, x: Any, *, keepdims: bool = False, ord: Any = "fro") -> None:
+    out[...] = np.linalg.norm(_as_floating(x), ord, (-2, -1), keepdims)
+
+
+state(matrix_norm, cupy=_matrix_norm_by_cupy)
 
 
 def _push_vector_norm(
@@ -274,12 +312,12 @@ def _push_vector_norm(
     *,
     axis: Shape,
     keepdims: bool = False,
-    ord: float = 2,  # noqa: A002 - as above
+    ord: float = 2,
 ) -> bool:
     """Push squares, their sum and its root by inner loops: as NumPy computes it, of real numbers in rows."""
     (result,), (x,) = outputs, operands
     plain = x._contiguous and x.dtype in ROOTED and len(axis) in (1, x.ndim)
-    if ord != 2 or not plain or x.size == 0:  # noqa: PLR2004 - the order of the usual norm
+    if ord != 2 or not plain or x.size == 0:  # the order of the usual norm
         return False
     multiply, root = loop_of(np.multiply, x.dtype), root_of(x.dtype)
     if multiply is None or root is None or loop_of(np.add, x.dtype) is None:
@@ -292,7 +330,7 @@ def _push_vector_norm(
     return True
 
 
-def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:  # noqa: A002 - as above
+def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:
     if not isinstance(ord, int | float):
         raise ArgumentTypeError(f"ord of a vector norm is a number, got {ord!r}")
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape) if keepdims or i not in axis)
@@ -308,13 +346,26 @@ def vector_norm(
     *,
     axis: Shape,
     keepdims: bool = False,
-    ord: float = 2,  # noqa: A002 - as above
+    ord: float = 2,
 ) -> None:
     if axis:
         x = x.astype(_floating(x.dtype), copy=False)
         out[...] = np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     else:
         out[...] = np.abs(x) if ord else x != 0
+
+
+def _vector_norm_by_cupy(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: object) -> None:
+    if not axis:
+        out[...] = np.abs(x) if ord else x != x.dtype.type(0)
+        return
+    rest = [i for i in range(x.ndim) if i not in axis]
+    lengths = [x.shape[i] for i in rest]
+    rows = np.transpose(_as_floating(x), (*axis, *rest)).reshape((math.prod(x.shape[i] for i in axis), *lengths))
+    out[...] = np.linalg.norm(rows, ord, 0).reshape(out.shape)
+
+
+state(vector_norm, cupy=_vector_norm_by_cupy)
 
 
 vector_norm.set_attribute("push", _push_vector_norm)

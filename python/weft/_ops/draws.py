@@ -1,6 +1,6 @@
 """The push of a draw: the work of NumPy's `Generator`, on a state that draws mutate.
 
-The state of a generator is a small array: the words of NumPy's Philox. An op that draws mutates it, so the engine runs
+The state of a generator is a small array: the words of NumPy's PCG64 or Philox. An op that draws mutates it, so the engine runs
 the draws of one generator in the order of their pushes, at any worker count, and everything else beside them. A worker
 loads the words into a NumPy generator of its own, draws, and stores them.
 
@@ -22,25 +22,16 @@ import numpy as np
 
 from weft._call.dispatch import call
 from weft._core import NDArray, push_compute
-from weft._registry.op import Aval, Op, register_op
+from weft._registry.avals import Aval
+from weft._registry.defaults import state
+from weft._registry.gradients import refuse_gradient
+from weft._registry.op import Op, group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "Parameter",
-    "Size",
-    "distribution",
-    "drawing_op",
-    "is_count",
-    "output_shape",
-    "pack",
-    "push_draw",
-    "scratch",
-    "snapshot",
-    "unpack",
-]
+state(group("random"), pure=False)
 
 Size: TypeAlias = int | Sequence[int] | None
 Parameter: TypeAlias = "NDArray | npt.ArrayLike"
@@ -88,6 +79,9 @@ _MEANING = {
 }
 
 _threads = threading.local()
+#: The length of a state of PCG64, by which it is told from one of Philox.
+PCG64_WORDS = 6
+_WORD = (1 << 64) - 1
 
 
 class Drawing(Protocol):
@@ -100,25 +94,42 @@ G = TypeVar("G", bound=Drawing)
 P = ParamSpec("P")
 
 
-def scratch() -> np.random.Generator:
-    """NumPy generator of this thread, in whatever state: for draws that load one first, and for checks."""
+def scratch(words: int = 0) -> np.random.Generator:
+    """NumPy generator of this thread, in whatever state: for draws that load one first, and for checks.
+
+    `words` is the length of the state that it is to load: that of PCG64, or else of Philox.
+    """
     # One per thread: NumPy locks a generator while it draws, and a fork would hand a locked one to the child.
     try:
-        generator: np.random.Generator = _threads.generator
+        made: tuple[np.random.Generator, np.random.Generator] = _threads.generators
     except AttributeError:
-        generator = _threads.generator = np.random.Generator(np.random.Philox(0))
-    return generator
+        made = np.random.Generator(np.random.Philox(0)), np.random.Generator(np.random.PCG64(0))
+        _threads.generators = made
+    return made[words == PCG64_WORDS]
 
 
 def pack(state: Mapping[str, Any]) -> npt.NDArray[np.uint64]:
-    """Words of NumPy's dictionary of a Philox state: counter, key, buffer, place in it, half a word and whether."""
-    counter, key = state["state"]["counter"], state["state"]["key"]
-    rest = (state["buffer_pos"], state["has_uint32"], state["uinteger"])
-    return np.concatenate((counter, key, state["buffer"], np.array(rest, np.uint64)))
+    """Words of NumPy's dictionary of a state.
+
+    Philox: counter, key, buffer, place in it, half a word and whether. PCG64: state and increment as two words each, the
+    lower one first, half a word and whether.
+    """
+    inner = state["state"]
+    half = (state["has_uint32"], state["uinteger"])
+    if state["bit_generator"] == "PCG64":
+        words = [each >> shift & _WORD for each in (inner["state"], inner["inc"]) for shift in (0, 64)]
+        return np.array([*words, *half], np.uint64)
+    return np.concatenate(
+        (inner["counter"], inner["key"], state["buffer"], np.array((state["buffer_pos"], *half), np.uint64))
+    )
 
 
 def unpack(words: npt.NDArray[np.uint64]) -> dict[str, Any]:
-    """NumPy's dictionary of the Philox state in `words`."""
+    """NumPy's dictionary of the state in `words`."""
+    if words.size == PCG64_WORDS:
+        low, high, low_step, high_step, has_half, half = words.tolist()
+        inner = {"state": high << 64 | low, "inc": high_step << 64 | low_step}
+        return {"bit_generator": "PCG64", "state": inner, "has_uint32": has_half, "uinteger": half}
     place, has_half, half = words[10:].tolist()
     return {
         "bit_generator": "Philox",
@@ -137,8 +148,11 @@ def drawing_op(
     *,
     nout: int = 1,
     mutates: int = 0,
+    refused: bool = True,
 ) -> Op:
     """Register the op ``random.<name>``, whose first operand is the state.
+
+    Its gradient is refused, as its parameters are no operands of a derivative: a loss takes draws of a fixed distribution.
 
     Its computation is ``fill(generator, *outputs, *operands, **attributes)``; `infer` does not see the state. The
     first `mutates` operands after the state are changed too.
@@ -150,7 +164,7 @@ def drawing_op(
     @register_op(f"random.{name}", infer=rule, nout=nout, mutates=range(1 + mutates))
     def op(*views: npt.NDArray[Any], failure: dict[int, Exception] | None = None, **attributes: Any) -> None:
         words = views[nout]
-        generator = scratch()
+        generator = scratch(words.size)
         generator.bit_generator.state = unpack(words)
         try:
             fill(generator, *views[:nout], *views[nout + 1 :], **attributes)
@@ -161,6 +175,8 @@ def drawing_op(
         else:
             words[:] = pack(generator.bit_generator.state)
 
+    if refused:
+        refuse_gradient(op.name)
     return op
 
 
@@ -188,7 +204,7 @@ def push_draw(op: Op, state: NDArray, *arrays: NDArray, out: NDArray | None = No
 
 def only(results: NDArray | tuple[NDArray, ...]) -> NDArray:
     """Return the result of an op that has one."""
-    assert isinstance(results, NDArray)  # noqa: S101 - for the type checker
+    assert isinstance(results, NDArray)
     return results
 
 

@@ -16,10 +16,11 @@ from weft._call.copies import cast_loop, copy_cast
 from weft._call.devices import as_device, device_of, new
 from weft._call.filling import filling_loop
 from weft._call.operands import ArrayLike, as_array
-from weft._call.symbol_hook import compose, is_symbol
 from weft._core import NDArray, fresh_cast, tape_hear_view
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import compose, is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -30,38 +31,14 @@ if TYPE_CHECKING:
     from weft._engine.labels import Device
 
 __all__ = [
-    "astype",
-    "bool",
-    "bool_",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "e",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "isdtype",
-    "nan",
-    "newaxis",
-    "pi",
-    "promote_types",
-    "result_type",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    "astype", "bool", "bool_", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64",
+    "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "promote_types",
+    "result_type", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
 
 DType: TypeAlias = np.dtype[Any]
 
-bool = np.bool_  # noqa: A001 - the standard's name
+bool = np.bool_
 bool_ = bool
 int8 = np.int8
 int16 = np.int16
@@ -183,6 +160,9 @@ def _astype(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, dtype: DType)
     np.copyto(out, x if x.dtype.kind != "c" or out.dtype.kind in "cb" else x.real, casting="unsafe")
 
 
+state(_astype, infer_shape="like_first", elementwise=True, identity="like")
+
+
 def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any = "safe") -> builtins.bool:
     """Return whether a cast loses nothing.
 
@@ -204,7 +184,7 @@ def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any 
     return np.can_cast(from_.dtype if isinstance(from_, NDArray) else from_, to, casting)
 
 
-def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:  # noqa: A002 - the standard's name
+def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:
     """Return the limits of a floating-point dtype.
 
     Parameters
@@ -242,7 +222,7 @@ def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:  # noqa: A002 - the st
     )
 
 
-def iinfo(type: npt.DTypeLike | NDArray, /) -> IntInfo:  # noqa: A002 - the standard's name
+def iinfo(type: npt.DTypeLike | NDArray, /) -> IntInfo:
     """Return the limits of an integer dtype.
 
     Parameters

@@ -12,7 +12,9 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
-from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -85,10 +87,18 @@ def _einsum(out: Elements, *arrays: Elements, subscripts: str, optimize: Any = F
     np.einsum(subscripts, *arrays, out=out, optimize=optimize)
 
 
+def _einsum_by_cupy(out: Any, *arrays: Any, subscripts: str, optimize: Any = False) -> None:
+    np.copyto(out, np.einsum(subscripts, *arrays, optimize=optimize), casting="unsafe")
+
+
+state(_einsum, cupy=_einsum_by_cupy)
+
+
 def _answer_einsum(*arrays: Elements, subscripts: str, optimize: Any = False) -> object:
     return np.einsum(subscripts, *arrays, optimize=optimize)
 
 
+state(_einsum, superlinear=True, blas=True)
 answers(_einsum, _answer_einsum)
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-__all__ = ["read", "write"]
-
 #: What reading a damaged or hostile archive may raise inside zipfile, zlib and NumPy.
 _DAMAGE = (
     ValueError,

@@ -5,17 +5,26 @@ How many bins `bincount` and `histogram` have may depend on values: they wait fo
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.blocking import eager
+from weft._call.blocking import EXACT, eager
 from weft._call.calls import one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
+from weft._ops.elementwise import sqrt
+from weft._ops.manipulation_gradients import adjoint, transposed
+from weft._ops.matrices import diag
 from weft._ops.moments import mean, mean_dtype
-from weft._registry.op import Aval, register_op, result_dtype
+from weft._ops.parts import real
+from weft._ops.unbroadcast import apply, cast_like, conjugate, fit, reshape_like, shape_of
+from weft._registry.avals import Aval, result_dtype
+from weft._registry.defaults import state
+from weft._registry.gradients import gradient_of, needs, no_gradient
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_shape
 from weft.errors import ArgumentValueError
 
@@ -36,6 +45,9 @@ def _infer_digitize(x: Aval, bins: Aval, *, right: bool) -> Aval:
 @register_op("digitize", infer=_infer_digitize)
 def _digitize(out: Elements, x: Elements, bins: Elements, *, right: bool) -> None:
     np.copyto(out, np.digitize(x, bins, right))
+
+
+no_gradient("digitize")
 
 
 def _answer_digitize(x: Elements, bins: Elements, *, right: bool) -> Elements:
@@ -69,10 +81,10 @@ def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bo
     count = 0
     seen: set[int] = set()
     for each in (x, *others):
-        if len(each.shape) > 2:  # noqa: PLR2004 - variables and observations
+        if len(each.shape) > 2:  # variables and observations
             raise ArgumentValueError(f"variables and observations are at most 2 axes, got shape {each.shape}")
         rows, columns = (*(1,) * (2 - len(each.shape)), *each.shape)
-        flipped = not rowvar and len(each.shape) == 2  # noqa: PLR2004 - as above
+        flipped = not rowvar and len(each.shape) == 2
         count += columns if flipped else rows
         seen.add(rows if flipped else columns)
     if len(seen) > 1:
@@ -87,7 +99,7 @@ def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bo
 def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:
     # As np.cov, which warns of too few observations through the warnings module, whose state all threads share.
     rows = [np.array(each, out.dtype, ndmin=2) for each in (x, *others)]
-    rows = [row if rowvar or each.ndim < 2 else row.T for row, each in zip(rows, (x, *others), strict=True)]  # noqa: PLR2004 - as above
+    rows = [row if rowvar or each.ndim < 2 else row.T for row, each in zip(rows, (x, *others), strict=True)]
     samples = np.concatenate(rows)
     count = samples.shape[1]
     samples -= np.add.reduce(samples, axis=1, keepdims=True) / np.float64(count)
@@ -99,6 +111,35 @@ def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: floa
         if found.dtype.kind == "c":
             found.imag = np.clip(found.imag, -1, 1)
     np.copyto(out, found.reshape(out.shape))
+
+
+def _cov_by_cupy(out: Any, x: Any, *others: Any, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:
+    rows = [each.reshape((1, -1)) if each.ndim <= 1 else each if rowvar else each.T for each in (x, *others)]
+    samples = np.concatenate([row.astype(out.dtype, copy=False) for row in rows])
+    count = samples.shape[1]
+    samples = samples - np.sum(samples, axis=1, keepdims=True) / count
+    found = np.dot(samples, np.conj(samples.T)) / float(max(count - ddof, 0))
+    if scaled:
+        deviations = np.sqrt(np.real(np.diagonal(found)))
+        found = found / deviations[:, None] / deviations
+        parts = [np.clip(part, -1, 1) for part in ((found.real, found.imag) if found.dtype.kind == "c" else (found,))]
+        found = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+    np.copyto(out, found.reshape(out.shape))
+
+
+state(_cov, cupy=_cov_by_cupy)
+
+
+state(_cov, superlinear=True)
+
+
+def _counted(x: Elements, *weights: Elements, minlength: int) -> Elements:
+    if x.size and x.dtype.kind in "iu" and int(x.max()) == sys.maxsize:  # the next number is -1 to np.bincount
+        raise ArgumentValueError(f"bincount() has no place for {sys.maxsize}: results have at most so many elements")
+    return np.bincount(x, weights[0] if weights else None, minlength)
+
+
+EXACT.add(_counted)
 
 
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
@@ -113,7 +154,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     NDArray([1, 0, 2])
     """
     operands = (x,) if weights is None else (x, weights)
-    found: NDArray = eager("bincount", np.bincount, *operands, minlength=minlength)
+    found: NDArray = eager("bincount", _counted, *operands, minlength=minlength)
     return found
 
 
@@ -121,8 +162,8 @@ def histogram(
     x: ArrayLike,
     /,
     bins: Any = 10,
-    range: tuple[float, float] | None = None,  # noqa: A002 - NumPy's name
-    density: bool = False,  # noqa: FBT001, FBT002 - NumPy's signature
+    range: tuple[float, float] | None = None,
+    density: bool = False,
     weights: ArrayLike | None = None,
 ) -> tuple[NDArray, NDArray]:
     """Return the counts in each bin and the bins' edges, as `numpy.histogram` does. Waits for the arrays.
@@ -216,3 +257,71 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, *, rowvar: bool = True
 def _samples(x: ArrayLike, y: ArrayLike | None) -> tuple[NDArray, ...]:
     x = as_array(x, y if isinstance(y, NDArray) else None)
     return (x,) if y is None else (x, as_array(y, x))
+
+
+@gradient_of("average", inputs=[0, 1], outputs=[0])
+def _of_average(node: Any, grads: Any) -> Any:
+    x, weights = node.inputs
+    axis = node.attributes["axis"]
+    shape = shape_of(x)
+    y, g = node.outputs[0], grads[0]
+    if not node.attributes.get("keepdims"):
+        y, g = apply("expand_dims", y, axes=axis), apply("expand_dims", g, axes=axis)
+    w = weights
+    if shape_of(weights) != shape:
+        w = apply("reshape", weights, shape=tuple(n if i in axis else 1 for i, n in enumerate(shape)))
+    spread = apply("broadcast_to", w, shape=shape)
+    total = apply("sum", spread, axis=axis, keepdims=True)
+    first = fit(g * conjugate(spread / total), x) if needs(node, 0) else None
+    if not needs(node, 1):
+        return first, None
+    return first, reshape_like(fit(g * conjugate((x - y) / total), w), weights)
+
+
+@gradient_of("cov", inputs=None, outputs=[0])
+def _of_cov(node: Any, grads: Any) -> Any:
+    """Of the centred rows times their adjoint; scaled, first of the quotients by deviations."""
+    rowvar = node.attributes["rowvar"]
+    parts = [_as_rows(x, rowvar=rowvar) for x in node.inputs]
+    counts = [shape_of(part)[0] for part in parts]
+    samples = parts[0] if len(parts) == 1 else get_op("concat")(*parts, axis=0)
+    number = shape_of(samples)[1]
+    centred = samples - apply("mean", samples, axis=(1,), keepdims=True)
+    divisor = max(number - node.attributes.get("ddof", 0), 0)
+    size = sum(counts)
+    g = apply("reshape", grads[0], shape=(size, size))
+    if node.attributes.get("scaled"):
+        g = _unscaled(g, centred, divisor)
+    turned: Any = get_op("matmul")(g + adjoint(g), centred)
+    by_centred = turned / divisor
+    by_samples = by_centred - apply("mean", by_centred, axis=(1,), keepdims=True)
+    found: list[Any] = []
+    start = 0
+    for x, count in zip(node.inputs, counts, strict=True):
+        part = apply("narrow", by_samples, axis=0, start=start, length=count)
+        start += count
+        if not rowvar and len(shape_of(x)) == 2:  # variables in columns
+            part = transposed(part)
+        found.append(cast_like(reshape_like(part, x), x))
+    return tuple(found)
+
+
+def _as_rows(x: Any, *, rowvar: bool) -> Any:
+    shape = shape_of(x)
+    if len(shape) == 2:  # variables and observations
+        return x if rowvar else transposed(x)
+    return apply("reshape", x, shape=(1, shape[0] if shape else 1))
+
+
+def _unscaled(g: Any, centred: Any, divisor: float) -> Any:
+    """Return the gradient of covariances, given that of c[i, j] / (d[i] d[j]) with d the roots of their diagonal."""
+    product: Any = get_op("matmul")(centred, adjoint(centred))
+    covariance = product / divisor
+    variances = real(apply("diagonal", covariance, offset=0, axis1=0, axis2=1))
+    deviations = sqrt(variances)
+    rows = apply("expand_dims", deviations, axes=(1,))
+    columns = apply("expand_dims", deviations, axes=(0,))
+    scaled = g / (rows * columns)
+    shares = real(conjugate(g) * covariance) / (rows * columns)
+    by_variance = -(apply("sum", shares, axis=(1,)) + apply("sum", shares, axis=(0,))) / (2 * variances)
+    return scaled + cast_like(diag(by_variance), scaled)

@@ -23,7 +23,6 @@ from weft._call.listening import hear_write
 from weft._call.operands import ArrayLike, as_array, is_host, listed, values
 from weft._call.outputs import check_writable
 from weft._call.scalars import element
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import view
 from weft._core import (
     NDArray,
@@ -42,6 +41,7 @@ from weft._ops.manipulation import flattened
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.op import register_op
 from weft._registry.shapes import axis_index, is_only_axis
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ def _positioned(x: NDArray, found: Advanced) -> Advanced:
     """Return a key with arrays in it, of which masks have become positions."""
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
-        assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
+        assert isinstance(known, Advanced)  # it has arrays in it
         found = known
     return found
 
 
 def _gathered(x: NDArray, found: Advanced) -> NDArray:
     """Push the copy of what a key with arrays in it names."""
-    assert found.shape is not None  # noqa: S101 - for the type checker: masks have become positions
+    assert found.shape is not None  # masks have become positions
     result = beside(x, found.shape, x.dtype)
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
     run, read = partial(_gather, _template(found.entries)), (x, *arrays)

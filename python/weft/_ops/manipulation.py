@@ -10,10 +10,11 @@ import numpy as np
 
 from weft._call.calls import Elements, one
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import Layout, register_view, view
 from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
-from weft._registry.op import Aval, broadcast_shapes as joined, register_op
+from weft._registry.avals import Aval, broadcast_shapes as joined
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import (
     AnyShape,
     Axis,
@@ -28,6 +29,7 @@ from weft._registry.shapes import (
     reshape_strides,
     resolve_shape,
 )
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -36,35 +38,17 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "roll",
-    "rot90",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-    "unstack",
-]
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
+    "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape", "roll", "rot90",
+    "squeeze", "swapaxes", "transpose", "unstack",
+]  # fmt: skip
 
 
 #: In which order of indices elements are taken, as NumPy names it.
 Order: TypeAlias = Literal["C", "F", "A", "K"]
 
 
-@register_view("permute_dims", np.transpose, aliases=("transpose",))
+@register_view("permute_dims", np.transpose, aliases=("transpose",), rule="permute_dims")
 def _permuted(shape: Shape, strides: Shape, *, axes: Shape | None) -> Layout:
     order = tuple(reversed(range(len(shape)))) if axes is None else axes_in_order(axes, len(shape), "axes")
     if len(order) != len(shape):
@@ -88,7 +72,7 @@ def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
     return np.asarray(np.take(x, index, axis))
 
 
-@register_view("expand_dims", _copy_expanded)
+@register_view("expand_dims", _copy_expanded, rule="expand_dims")
 def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     ndim = len(shape) + len(axes)
     new = axes_in_order(axes, ndim, "axis")
@@ -97,7 +81,7 @@ def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     return Layout(tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
 
 
-@register_view("squeeze", _copy_squeezed)
+@register_view("squeeze", _copy_squeezed, rule="squeeze")
 def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     gone = axis_tuple(axes, len(shape))
     if any(shape[i] != 1 for i in gone):
@@ -106,16 +90,28 @@ def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     return Layout(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
 
 
-@register_view("flip", _copy_flipped)
+@register_view("flip", _copy_flipped, rule="like_first")
 def _flipped(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     turned = axis_tuple(axes, len(shape))
     offset = sum((shape[i] - 1) * strides[i] for i in turned)
     return Layout(shape, tuple(-s if i in turned else s for i, s in enumerate(strides)), offset)
 
 
-@register_view("broadcast_to", np.broadcast_to)
+@register_view("broadcast_to", np.broadcast_to, rule="broadcast_to")
 def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Layout:
     return Layout(shape, broadcast_strides(old, strides, shape))
+
+
+def _copy_matrices(x: Elements) -> Elements:
+    return np.swapaxes(x, -1, -2)
+
+
+@register_view("matrix_transpose", _copy_matrices)
+def _matrix_transposed(shape: Shape, strides: Shape) -> Layout:
+    if len(shape) < 2:  # a matrix has two axes
+        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
+    swap = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
 
 
 @register_view("select", _copy_selected)
@@ -149,6 +145,9 @@ def _infer_roll(x: Aval, *, shift: Shape, axes: Shape | None) -> Aval:
             axis_index(axis, len(x.shape))
         joined((len(shift),), (len(axes),))
     return Aval(x.shape, x.dtype)
+
+
+state(_reshape, infer_shape="reshape", identity="like")
 
 
 @register_op("roll", infer=_infer_roll)
@@ -298,7 +297,7 @@ def matrix_transpose(x: ArrayLike, /) -> NDArray:
     (2, 4, 3)
     """
     x = as_array(x)
-    if x.ndim < 2:  # noqa: PLR2004 - a matrix has two axes
+    if x.ndim < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {x.shape}")
     return swapaxes(x, -1, -2)
 
@@ -421,7 +420,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArra
     x = as_array(x)
     first, second = axes_in_order(axes, x.ndim, "axes")
     quarters = k % 4
-    if quarters == 2:  # noqa: PLR2004 - half a turn
+    if quarters == 2:  # half a turn
         return flip(x, axis=(first, second))
     if quarters == 1:
         return swapaxes(flip(x, axis=second), first, second)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from weft._call.operands import as_array
 from weft._call.views import Layout, register_view
 from weft._core import NDArray
 from weft._ops.reductions import total_dtype
-from weft._registry.op import Aval, as_dtype, broadcast_shapes, register_op, result_dtype
+from weft._ops.unbroadcast import apply, cast_like, shape_of, stand_in
+from weft._registry.avals import Aval, as_dtype, broadcast_shapes, result_dtype
+from weft._registry.gradients import gradient_of
+from weft._registry.op import get_op, register_op
 from weft._registry.shapes import Shape, as_index, axes_in_order, axis_index
 from weft.errors import ArgumentValueError
 
@@ -30,7 +33,7 @@ def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Eleme
 
 @register_view("diagonal", _copy_diagonal)
 def _diagonal(shape: Shape, strides: Shape, *, offset: int, axis1: int, axis2: int) -> Layout:
-    if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a diagonal needs an array of at least 2 axes, got shape {shape}")
     rows, columns = axes_in_order((axis1, axis2), len(shape))
     down, right = max(-offset, 0), max(offset, 0)
@@ -49,7 +52,7 @@ def _infer_trace(x: Aval, *, offset: int, axis1: int, axis2: int, dtype: DType |
 
 
 def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
-    if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a trace needs an array of at least 2 axes, got shape {shape}")
     rows, columns = axes_in_order((axis1, axis2), len(shape))
     length = max(min(shape[rows] + min(offset, 0), shape[columns] - max(offset, 0)), 0)
@@ -72,7 +75,7 @@ def _infer_cross(x1: Aval, x2: Aval, *, axis: int) -> Aval:
     shapes: list[Shape] = []
     for x in (x1, x2):
         at = axis_index(axis, len(x.shape))
-        if x.shape[at] != 3:  # noqa: PLR2004 - vectors in space
+        if x.shape[at] != 3:  # vectors in space
             raise ArgumentValueError(
                 f"cross products are of 3 elements along axis {axis}, got shapes {x1.shape}, {x2.shape}"
             )
@@ -127,7 +130,7 @@ def diag(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     x = as_array(x)
     if x.ndim == 1:
         return one(_diagflat, x, k=as_index(k, "k"))
-    if x.ndim != 2:  # noqa: PLR2004 - a matrix has two axes
+    if x.ndim != 2:  # a matrix has two axes
         raise ArgumentValueError(f"diag takes a vector or a matrix, got shape {x.shape}")
     return diagonal(x, k)
 
@@ -165,3 +168,51 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArr
     """
     x1 = as_array(x1, x2 if isinstance(x2, NDArray) else None)
     return one(_cross, x1, as_array(x2, x1), axis=as_index(axis, "axis"))
+
+
+def _infer_embed(g: Aval, like: Aval, **_: object) -> Aval:
+    return Aval(like.shape, g.dtype)
+
+
+@register_op("diagonal_embed", infer=_infer_embed)
+def _embed(out: Elements, g: Elements, like: Elements, *, offset: int, axis1: int, axis2: int) -> None:
+    del like
+    out[...] = 0
+    where = np.moveaxis(out, (axis1, axis2), (-2, -1))
+    down, right = max(-offset, 0), max(offset, 0)
+    for at in range(g.shape[-1]):
+        where[..., at + down, at + right] = g[..., at]
+
+
+def _embedded(g: Any, like: Any, node: Any) -> Any:
+    options = {
+        name: node.attributes.get(name, default) for name, default in (("offset", 0), ("axis1", 0), ("axis2", 1))
+    }
+    return get_op("diagonal_embed")(g, stand_in(like), **options)
+
+
+@gradient_of("diagonal")
+def _of_diagonal(node: Any, grads: Any) -> Any:
+    return (_embedded(grads[0], node.inputs[0], node),)
+
+
+@gradient_of("diagonal_embed")
+def _of_diagonal_embed(node: Any, grads: Any) -> Any:
+    return apply("diagonal", grads[0], **node.attributes), None
+
+
+@gradient_of("trace")
+def _of_trace(node: Any, grads: Any) -> Any:
+    x = node.inputs[0]
+    shape = shape_of(x)
+    rows, columns = (int(node.attributes[name]) % len(shape) for name in ("axis1", "axis2"))
+    offset: int = node.attributes["offset"]
+    length = max(min(shape[rows] + min(offset, 0), shape[columns] - max(offset, 0)), 0)
+    kept = tuple(n for i, n in enumerate(shape) if i not in (rows, columns))
+    g = apply("broadcast_to", apply("expand_dims", grads[0], axes=(len(kept),)), shape=(*kept, length))
+    return (cast_like(_embedded(g, x, node), x),)
+
+
+@gradient_of("diagflat")
+def _of_diagflat(node: Any, grads: Any) -> Any:
+    return (apply("diagonal", grads[0], offset=node.attributes["k"], axis1=0, axis2=1),)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray, beside, fresh_reduction
-from weft._ops.reductions import ROOTED, chosen, loop_of, reduce_by_loop, reduced, reduction, root_of
+from weft._ops.reductions import REDUCING, ROOTED, chosen, loop_of, reduce_by_loop, reduced, reduction, root_of
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_shape
 
@@ -128,6 +129,9 @@ _STEPS = (np.add, np.multiply, np.subtract, np.true_divide)
 _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
+state(_MEAN, infer_shape="reduce", attribute_names=REDUCING)
+for _op in (_VAR, _STD):
+    state(_op, infer_shape="reduce", attribute_names=(*REDUCING, "correction"))
 _MEAN.set_attribute("push", _push_mean)
 _VAR.set_attribute("push", _push_variance)
 _STD.set_attribute("push", _push_std)

@@ -12,8 +12,10 @@ from weft._call.operands import as_array
 from weft._core import NDArray
 from weft._ops.elementwise import divide
 from weft._ops.moments import mean_dtype, variance, variance_dtype
-from weft._ops.reductions import reduction, same_dtype, total_dtype
-from weft._registry.op import Aval, as_dtype, register_op
+from weft._ops.reductions import REDUCING, reduction, same_dtype, total_dtype
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, reduced_axes, reduced_shape
 from weft.errors import ArgumentValueError
 
@@ -27,20 +29,9 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "median",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "percentile",
-    "quantile",
-]
+    "median", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
+    "nansum", "nanvar", "percentile", "quantile",
+]  # fmt: skip
 
 
 @cache
@@ -104,11 +95,14 @@ def _past_nan(
         return
     nothing = np.isnan(x).all(axis=axis, keepdims=True)
     np.copyto(out, function(np.where(nothing, x.dtype.type(0), x)))
-    out[..., nothing if keepdims else nothing.reshape(reduced_shape(x.shape, axis, keepdims=False))] = np.nan
+    if nothing.any():  # of numbers that may be NaN
+        out[..., nothing if keepdims else nothing.reshape(reduced_shape(x.shape, axis, keepdims=False))] = np.nan
 
 
 def _register_nan(name: str, function: Callable[..., None], rule: Callable[..., DType], *, identity: bool = True) -> Op:
-    return register_op(name, infer=reduction(rule, identity=identity))(function)
+    op = register_op(name, infer=reduction(rule, identity=identity))(function)
+    state(op, attribute_names=(*REDUCING, "correction") if rule is variance_dtype else REDUCING)
+    return op
 
 
 def _nansum(out: Elements, x: Elements, *, axis: Shape, keepdims: bool = False, **_: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,16 +10,19 @@ import numpy as np
 from weft._call.calls import one, several
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import view
-from weft._core import tape_hear_view
+from weft._core import NDArray, tape_hear_view
+from weft._cuda.launch import PARTS, Launch
+from weft._ops.creation import zeros_like
+from weft._ops.elementwise import floor_divide, ldexp
+from weft._ops.unbroadcast import cast_like, conjugate, fit, is_known
 from weft._registry.avals import Aval
-from weft._registry.op import register_op
-from weft.errors import ArgumentTypeError
+from weft._registry.gradients import gradient_of, needs
+from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import is_symbol
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
-    from weft._core import NDArray
 
 __all__ = ["angle", "divmod", "frexp", "imag", "modf", "real"]
 
@@ -26,15 +30,40 @@ _divmod = register_op("divmod", ufunc=np.divmod, nout=2)(np.divmod)
 _frexp = register_op("frexp", ufunc=np.frexp, nout=2)(np.frexp)
 _modf = register_op("modf", ufunc=np.modf, nout=2)(np.modf)
 
-_PART: dict[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.complex64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.float64),
-}
+_divmod.set_attribute(
+    "cuda",
+    {name: get_op(name).attribute("cuda") for name in ("floor_divide", "remainder")},  # a kernel for each result
+)
+_modf.set_attribute(
+    "cuda",
+    {
+        "modf_fraction": {"f": "a - a == a - a ? copysign(a - trunc(a), a) : a != a ? a : copysign((R)0, a)"},
+        "trunc": get_op("trunc").attribute("cuda"),
+    },
+)
+_frexp.set_attribute("cuda", {"frexp_mantissa": {"f": "mantissa(a)"}, "frexp_exponent": {"f": "(R)exponent(a)"}})
+
+
+@gradient_of("divmod", inputs=[0, 1])
+def _of_divmod(node: Any, grads: Any) -> Any:
+    x1, x2 = node.inputs
+    first = fit(grads[1], x1) if needs(node, 0) else None
+    return first, fit(-grads[1] * floor_divide(x1, x2), x2) if needs(node, 1) else None
+
+
+@gradient_of("modf")
+def _of_modf(node: Any, grads: Any) -> Any:
+    return (fit(grads[0], node.inputs[0]),)
+
+
+@gradient_of("frexp", outputs=[1])
+def _of_frexp(node: Any, grads: Any) -> Any:
+    return (fit(ldexp(grads[0], -node.outputs[1]), node.inputs[0]),)
 
 
 def _angle_rule(z: Aval, *, deg: bool) -> Aval:  # noqa: ARG001 - the op's attribute
-    dtype = _PART.get(z.dtype, z.dtype)
-    return Aval(z.shape, dtype if dtype.kind == "f" else np.dtype(np.float64))
+    dtype: np.dtype[Any] = np.angle(np.empty(0, z.dtype)).dtype
+    return Aval(z.shape, dtype)
 
 
 @register_op("angle", infer=_angle_rule)
@@ -43,17 +72,34 @@ def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> 
 
 
 def _answer_angle(z: np.ndarray[Any, Any], *, deg: bool) -> object:
-    if z.dtype.kind not in "fc":
-        raise ArgumentTypeError("by `compute` alone, in the dtype of the rule")
     return np.angle(z, deg=deg)
 
 
 answers(_angle, _answer_angle)
-_angle.set_attribute("kernels", "angle")
+
+
+def _angle_on_cuda(out: NDArray, z: NDArray, *, deg: bool) -> Launch:
+    body = "atan2(a.im, a.re)" if z.dtype.kind == "c" else "atan2((R)0, a)"
+    if deg:
+        body += " * (R)(180 / 3.14159265358979323846264338327950288)"
+    return Launch("angle_degrees" if deg else "angle", body, (z,), (z.dtype if z.dtype.kind == "c" else out.dtype,))
+
+
+_angle.set_attribute("kernels", _angle_on_cuda)
+
+
+@gradient_of("angle", inputs=[0])
+def _of_angle(node: Any, grads: Any) -> Any:
+    """Of atan2(imag, real): i x / abs(x)**2, and zero for real numbers."""
+    x, g = node.inputs[0], grads[0]
+    if isinstance(x, NDArray) and x.dtype.kind != "c":
+        return (None,)
+    scale = 180 / math.pi if node.attributes.get("deg") else 1.0
+    return (cast_like(cast_like(g * scale, x) * (1j * x) / (x * conjugate(x)), x),)
 
 
 def _part_rule(x: Aval) -> Aval:
-    return Aval(x.shape, _PART.get(x.dtype, x.dtype))
+    return Aval(x.shape, PARTS.get(x.dtype, x.dtype))
 
 
 @register_op("real", infer=_part_rule)
@@ -64,6 +110,19 @@ def _real(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
 @register_op("imag", infer=_part_rule)
 def _imag(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     np.copyto(out, x.imag)
+
+
+@gradient_of("real")
+def _of_real(node: Any, grads: Any) -> Any:
+    return (cast_like(grads[0], node.inputs[0]),)
+
+
+@gradient_of("imag")
+def _of_imag(node: Any, grads: Any) -> Any:
+    x = node.inputs[0]
+    if is_known(x) and x.dtype.kind != "c":
+        return (None,)
+    return (cast_like(grads[0] * 1j, x),)
 
 
 def real(x: ArrayLike, /) -> NDArray:
@@ -88,9 +147,9 @@ def real(x: ArrayLike, /) -> NDArray:
     array = as_array(x)
     if is_symbol(array):
         return one(_real, array)
-    if array.dtype not in _PART:
+    if array.dtype not in PARTS:
         return array
-    result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
+    result = view(array, array.shape, array.strides, 0, PARTS[array.dtype])
     if array._heard:
         tape_hear_view(_real, array, result, {})
     return result
@@ -118,17 +177,15 @@ def imag(x: ArrayLike, /) -> NDArray:
     array = as_array(x)
     if is_symbol(array):
         return one(_imag, array)
-    if array.dtype not in _PART:
-        from weft._ops.creation import zeros_like  # noqa: PLC0415 - the other way round at import
-
+    if array.dtype not in PARTS:
         return zeros_like(array)
-    result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
+    result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, PARTS[array.dtype])
     if array._heard:
         tape_hear_view(_imag, array, result, {})
     return result
 
 
-def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:  # noqa: FBT001, FBT002 - NumPy's signature
+def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:
     """Return the angle of each complex number.
 
     Parameters
@@ -152,7 +209,7 @@ def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:  # noqa: FBT001, FBT00
     return one(_angle, as_array(z), deg=bool(deg))
 
 
-def divmod(  # noqa: A001 - NumPy's name
+def divmod(
     x1: ArrayLike, x2: ArrayLike, /, *, out: tuple[NDArray | None, ...] | None = None
 ) -> tuple[NDArray, NDArray]:
     """Return the quotients and the remainders of floor division.

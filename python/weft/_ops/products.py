@@ -18,7 +18,9 @@ from weft._call.views import view
 from weft._core import Loop, NDArray, cache_loop, fresh_product
 from weft._ops.elementwise import multiply
 from weft._ops.manipulation import flattened, permute_dims, reshape
-from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.defaults import state
+from weft._registry.op import register_op
 from weft._registry.shapes import Shape, as_index, axis_index, contiguous_strides, is_index
 from weft.errors import ArgumentValueError
 
@@ -74,7 +76,8 @@ def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
 
 _matmul.set_attribute("push", _push_matmul)
 _matmul.set_attribute("kernels", "matmul")
-_matmul.operator = True
+_matmul.operator = "matmul"
+state(_matmul, infer_shape="matmul", superlinear=True, blas=True)
 
 
 def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:
@@ -92,6 +95,9 @@ def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:
 @register_op("tensordot", infer=_infer_tensordot)
 def _tensordot(out: Elements, x1: Elements, x2: Elements, *, axes: tuple[Shape, Shape]) -> None:
     np.copyto(out, np.tensordot(x1, x2, axes))
+
+
+state(_tensordot, superlinear=True, blas=True)
 
 
 def _push_tensordot(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, axes: tuple[Shape, Shape]) -> bool:
@@ -124,6 +130,20 @@ def _infer_vecdot(x1: Aval, x2: Aval, *, axis: int) -> Aval:
 def _vecdot(out: Elements, x1: Elements, x2: Elements, *, axis: int) -> None:
     pairs: Any = [axis, axis]  # NumPy's stub asks for tuples
     np.vecdot(x1, x2, out=out, axes=pairs)
+
+
+def _vecdot_by_cupy(out: Any, x1: Any, x2: Any, *, axis: int) -> None:
+    products = np.multiply(np.conj(x1) if x1.dtype.kind == "c" else x1, x2)
+    if out.dtype.kind == "b":
+        np.any(products, axis=axis, out=out)
+    else:
+        np.sum(products, axis=axis, dtype=out.dtype, out=out)
+
+
+state(_vecdot, cupy=_vecdot_by_cupy)
+
+
+state(_vecdot, superlinear=True, blas=True)
 
 
 def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
@@ -229,7 +249,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
     x1, x2 = _pair(x1, x2)
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2, out=out)
-    if x2.ndim == 1 or max(x1.ndim, x2.ndim) <= 2:  # noqa: PLR2004 - matrices
+    if x2.ndim == 1 or max(x1.ndim, x2.ndim) <= 2:  # matrices
         return matmul(x1, x2, out=out)
     return one(_tensordot, x1, x2, out=out, axes=((x1.ndim - 1,), (x2.ndim - 2,)))
 
@@ -263,7 +283,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArra
      [6 8]]
     """
     x1, x2 = _pair(x1, x2)
-    return multiply(reshape(x1, (x1.size, 1)), flattened(x2), out=out)
+    return multiply(reshape(x1, (x1.size, 1)), reshape(x2, (1, x2.size)), out=out)
 
 
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:

@@ -6,30 +6,22 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from weft._call.operands import as_array
 from weft._call.outputs import broadcast_or_none
-from weft._call.symbol_hook import is_symbol
 from weft._ops.comparing import array_equal
 from weft._ops.elementwise import equal, greater, isinf, less, logical_and
 from weft._ops.manipulation import broadcast_arrays
 from weft._ops.parts import imag
 from weft._registry.shapes import axis_index
-from weft.errors import ArgumentTypeError
+from weft._registry.symbol_hook import UnknownRank, is_symbol
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
 
 __all__ = [
-    "array_equiv",
-    "iscomplex",
-    "iscomplexobj",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "ndim",
-    "shape",
+    "array_equiv", "iscomplex", "iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "ndim", "shape",
     "size",
-]
+]  # fmt: skip
 
 
 def shape(x: ArrayLike, /) -> tuple[int, ...]:
@@ -53,7 +45,10 @@ def ndim(x: ArrayLike, /) -> int:
     >>> weft.ndim([[1, 2, 3]])
     2
     """
-    return as_array(x).ndim
+    found: int | UnknownRank = as_array(x).ndim
+    if isinstance(found, UnknownRank):
+        raise GraphError(str(found))
+    return found
 
 
 def size(x: ArrayLike, /, axis: SupportsIndex | None = None) -> int:

@@ -16,7 +16,10 @@ from weft._call.copies import cast_loop, copy_cast
 from weft._call.operands import as_array
 from weft._call.views import view
 from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
-from weft._registry.op import Aval, as_dtype, broadcast_shapes, register_op
+from weft._registry.avals import Aval, as_dtype, broadcast_shapes
+from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -30,16 +33,8 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "max",
-    "min",
-    "prod",
-    "ptp",
-    "sum",
-]
+    "all", "amax", "amin", "any", "max", "min", "prod", "ptp", "sum",
+]  # fmt: skip
 
 
 def total_dtype(x: DType, given: DType | None) -> DType:
@@ -149,6 +144,10 @@ def reduce_by_loop(
     return True
 
 
+#: Attributes of reductions, whose functions hand on any keywords.
+REDUCING = ("axis", "dtype", "initial", "keepdims")
+
+
 def _ufunc_reduction(
     name: str,
     ufunc: np.ufunc,
@@ -185,6 +184,7 @@ def _ufunc_reduction(
             and reduce_by_loop(ufunc, outputs[0], operands[0], **attributes)
         )
 
+    state(op, infer_shape="reduce", attribute_names=REDUCING)
     op.set_attribute("push", push)
     if ufunc not in (np.logical_and, np.logical_or):
         op.set_attribute("kernels", name)
@@ -202,6 +202,8 @@ _MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=(
 _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
+state(_PTP, infer_shape="reduce", attribute_names=REDUCING)
+no_gradient("all", "any")
 
 
 @cache
@@ -217,7 +219,7 @@ def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> 
     return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims, op)
 
 
-def sum(  # noqa: A001 - the standard's name
+def sum(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -286,7 +288,7 @@ def prod(
     return reduced(_PROD, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
-def max(  # noqa: A001 - the standard's name
+def max(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -311,7 +313,7 @@ def max(  # noqa: A001 - the standard's name
     return reduced(_MAX, x, axis, out, where, keepdims=keepdims, initial=initial)
 
 
-def min(  # noqa: A001 - the standard's name
+def min(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -352,7 +354,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepd
     return reduced(_PTP, x, axis, out, None, keepdims=keepdims)
 
 
-def all(  # noqa: A001 - the standard's name
+def all(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -376,7 +378,7 @@ def all(  # noqa: A001 - the standard's name
     return reduced(_ALL, x, axis, out, where, keepdims=keepdims)
 
 
-def any(  # noqa: A001 - the standard's name
+def any(
     x: ArrayLike,
     /,
     axis: Axis = None,

@@ -12,7 +12,13 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.scalars import number, number_of
 from weft._core import Loop, NDArray, fresh_elements
+from weft._cuda.launch import PARTS, Launch, copying
+from weft._ops.derivatives import CONSTANT
+from weft._ops.elementwise import greater, isfinite, less, logical_and, logical_not, logical_or
+from weft._ops.unbroadcast import cast_like, fit
 from weft._registry.avals import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._registry.defaults import state
+from weft._registry.gradients import give, gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_index
 from weft.errors import ArgumentTypeError
@@ -21,7 +27,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike, Operand
 
 __all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
-
 
 #: Powers of ten up to this one are exact in float64.
 _EXACT = 22
@@ -54,7 +59,36 @@ def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> b
 
 
 _clip.set_attribute("push", _push_clip)
-_clip.set_attribute("kernels", "clip")
+
+
+def _clip_on_cuda(out: NDArray, x: Any, low: Any, high: Any) -> Launch:
+    body = "lesser(larger(a, b), c)"
+    if out.dtype.kind == "c":
+        body = "(a = nan_(a) || at_least(a, b) ? a : b), nan_(a) || at_least(c, a) ? a : c"
+    return Launch("clip", body, (x, low, high), (out.dtype,) * 3)
+
+
+_clip.set_attribute("kernels", _clip_on_cuda)
+
+
+@gradient_of("clip", inputs=[0, 1, 2])
+def _of_clip(node: Any, grads: Any) -> Any:
+    """Of clip(x, low, high) = minimum(maximum(x, low), high): the operand that the result is has the gradient."""
+    x, low, high = node.inputs
+    g = grads[0]
+    capped = greater(low, high) if _is_array(low) or _is_array(high) else low > high
+    above = logical_or(greater(x, high), capped)
+    below = logical_and(less(x, low), logical_not(above))
+    inside = logical_not(logical_or(above, below))
+    return tuple(
+        fit(g * cast_like(mask, g), each) if needs(node, at) else None
+        for at, (mask, each) in enumerate(zip((inside, below, above), (x, low, high), strict=True))
+    )
+
+
+def _is_array(x: Any) -> bool:
+    """Return whether `x` is no Python number."""
+    return not isinstance(x, bool | int | float | complex)
 
 
 @register_op("round", infer=like_first, aliases=("around",))
@@ -104,18 +138,73 @@ def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, 
 
 
 _round.set_attribute("push", _push_round)
+for _op in (_round, _nan_to_num):
+    state(_op, infer_shape="like_first", elementwise=True)
 answers(_round, _answer_round)
 answers(_isclose, np.isclose)
-_round.set_attribute("kernels", "round")
-_isclose.set_attribute("kernels", "isclose")
-_nan_to_num.set_attribute("kernels", "nan_to_num")
+
+
+def _round_on_cuda(out: NDArray, x: NDArray, *, decimals: int) -> Launch | None:
+    dtype = out.dtype
+    if dtype.kind in "biu":
+        return copying(x, dtype) if decimals >= 0 and dtype.kind != "b" else None
+    real = PARTS.get(dtype, dtype)
+    scaled = "{0} * b" if decimals > 0 else "{0} / b"
+    if dtype == np.dtype(np.float16):
+        scaled = f"(float)(Half)({scaled})"  # as NumPy rounds each step to half precision
+    part = "rint({0})" if decimals == 0 else f"rint({scaled}) {'/' if decimals > 0 else '*'} b"
+    body = part.format("a") if dtype.kind == "f" else f"made({part.format('a.re')}, {part.format('a.im')})"
+    name = ("round", "round_after", "round_before")[(decimals > 0) - (decimals < 0)]
+    return Launch(name, body, (x, 10.0 ** abs(decimals)), (dtype, real))
+
+
+_round.set_attribute("kernels", _round_on_cuda)
+
+
+def _isclose_on_cuda(_: NDArray, x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> Launch | None:
+    arrays = [x for x in (x1, x2) if isinstance(x, NDArray)]
+    dtype = np.result_type(*(x.dtype for x in arrays), *(x for x in (x1, x2) if not isinstance(x, NDArray)))
+    if dtype.kind == "c":
+        return None
+    computed = dtype if dtype.kind == "f" else np.dtype(np.float64)
+    body = "(b - b == b - b && fabs(a - b) <= d + c * fabs(b)) || a == b"
+    if equal_nan:
+        body += " || (a != a && b != b)"
+    name = "isclose_nan" if equal_nan else "isclose"
+    return Launch(name, body, (x1, x2, rtol, atol), (computed,) * 4, result=np.dtype(np.bool_))
+
+
+_isclose.set_attribute("kernels", _isclose_on_cuda)
+
+
+def _nan_to_num_on_cuda(out: NDArray, x: NDArray, *, nan: float, posinf: float | None, neginf: float | None) -> Launch:
+    dtype = out.dtype
+    if dtype.kind not in "fc":
+        return copying(x, dtype)
+    real = PARTS.get(dtype, dtype)
+    limits = np.finfo(real)
+    top, bottom = float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf
+    part = "({0} != {0} ? b : {0} - {0} == {0} - {0} ? {0} : {0} > 0 ? c : d)"
+    body = part.format("a") if dtype.kind == "f" else f"made({part.format('a.re')}, {part.format('a.im')})"
+    return Launch("nan_to_num", body, (x, nan, top, bottom), (dtype, real, real, real))
+
+
+_nan_to_num.set_attribute("kernels", _nan_to_num_on_cuda)
+give(_round, *CONSTANT)
+no_gradient("isclose")
+
+
+@gradient_of("nan_to_num", inputs=[0])
+def _of_nan_to_num(node: Any, grads: Any) -> Any:
+    x = node.inputs[0]
+    return (grads[0] * cast_like(isfinite(x), grads[0]),)
 
 
 def clip(
     x: ArrayLike,
     /,
-    min: ArrayLike | None = None,  # noqa: A002 - the standard's name
-    max: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
     out: NDArray | None = None,
 ) -> NDArray:
     """Return each element brought into an interval.
@@ -174,7 +263,7 @@ def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
     return found
 
 
-def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:
     """Return each element rounded, to the even one of two equally near.
 
     Parameters

@@ -8,13 +8,11 @@ import numpy as np
 
 from weft._core import NDArray
 from weft._ops.draws import drawing_op, scratch
-from weft._registry.op import Aval
+from weft._registry.avals import Aval
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-__all__ = ["BYTES", "CHOICE", "PERMUTATION", "PERMUTED", "SHUFFLE", "check_choice"]
 
 
 def check_choice(count: int, taken: int, weights: object, *, replace: bool) -> None:

@@ -16,9 +16,13 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.scalars import number
 from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
+from weft._cuda.launch import Launch
 from weft._ops.manipulation import ravel
 from weft._ops.reductions import reduction
-from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -30,17 +34,9 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "argmax",
-    "argmin",
-    "argwhere",
-    "count_nonzero",
-    "flatnonzero",
-    "nanargmax",
-    "nanargmin",
-    "nonzero",
-    "searchsorted",
-    "where",
-]
+    "argmax", "argmin", "argwhere", "count_nonzero", "flatnonzero", "nanargmax", "nanargmin", "nonzero",
+    "searchsorted", "where",
+]  # fmt: skip
 
 _INDEX = np.dtype(np.int64)
 
@@ -57,6 +53,7 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
     def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
         np.copyto(out, function(x, axis=axis, keepdims=keepdims))
 
+    state(op, infer_shape="reduce")
     return op
 
 
@@ -104,7 +101,11 @@ def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> No
     np.copyto(out, x1, casting="unsafe", where=condition.astype(np.bool_, copy=False))
 
 
-_where.set_attribute("kernels", "where")
+def _where_on_cuda(out: NDArray, condition: NDArray, x1: Any, x2: Any) -> Launch:
+    return Launch("where", "a ? b : c", (condition, x1, x2), (np.dtype(np.bool_), out.dtype, out.dtype))
+
+
+_where.set_attribute("kernels", _where_on_cuda)
 
 
 def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
@@ -145,11 +146,19 @@ def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
     return Aval(x2.shape, _INDEX)
 
 
+state(_count_nonzero, infer_shape="reduce")
+state(_where, infer_shape="broadcast", elementwise=True)
+no_gradient("argmax", "argmin", "nanargmax", "nanargmin", "count_nonzero")
+
+
 @register_op("searchsorted", infer=_infer_searchsorted)
 def _searchsorted(
     out: Elements, x1: Elements, x2: Elements, *sorters: Elements, side: Literal["left", "right"]
 ) -> None:
     np.copyto(out, np.searchsorted(x1, x2, side, sorters[0] if sorters else None))
+
+
+no_gradient("searchsorted")
 
 
 def _answer_count(x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> Any:

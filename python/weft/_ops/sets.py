@@ -14,26 +14,17 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.gradients import no_gradient
+from weft._registry.op import register_op
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "UniqueAllResult",
-    "UniqueCountsResult",
-    "UniqueInverseResult",
-    "intersect1d",
-    "isin",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
+    "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "intersect1d", "isin", "setdiff1d", "setxor1d",
+    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
 
 
 class UniqueAllResult(NamedTuple):
@@ -66,6 +57,9 @@ def _infer_isin(x: Aval, _values: Aval, *, invert: bool = False) -> Aval:  # noq
 @register_op("isin", infer=_infer_isin)
 def _isin(out: Elements, x: Elements, values: Elements, *, invert: bool = False) -> None:
     np.copyto(out, np.isin(x, values, invert=invert))
+
+
+no_gradient("isin")
 
 
 answers(_isin, np.isin)
@@ -125,9 +119,9 @@ def unique_values(x: ArrayLike, /) -> NDArray:
 def unique(
     x: ArrayLike,
     /,
-    return_index: bool = False,  # noqa: FBT001, FBT002 - NumPy's signature
-    return_inverse: bool = False,  # noqa: FBT001, FBT002 - as above
-    return_counts: bool = False,  # noqa: FBT001, FBT002 - as above
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     axis: int | None = None,
     *,
     equal_nan: bool = True,

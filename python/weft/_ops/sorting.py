@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import Kernel, NDArray, kernel_sort
 from weft._ops.manipulation import ravel
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.defaults import state
+from weft._registry.gradients import no_gradient
+from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
 
@@ -132,6 +135,15 @@ def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, st
         np.copyto(out, np.flip(out, axis).copy())
 
 
+def _sort_by_cupy(out: Any, x: Any, *, axis: int, descending: bool = False, **_: object) -> None:
+    # Not in place, which CuPy does to contiguous arrays alone; backwards as on the CPU.
+    found = np.sort(np.flip(x, axis) if descending else x, axis=axis)
+    np.copyto(out, np.flip(found, axis) if descending else found)
+
+
+state(_sort, cupy=_sort_by_cupy)
+
+
 @lru_cache(maxsize=64)
 def _kernel(dtype: DType, count: int) -> Kernel | None:
     return kernel_sort("sort", dtype, count)
@@ -170,13 +182,14 @@ def _answer_sort(x: Elements, *, axis: int, descending: bool = False, stable: bo
     return found
 
 
+state(_sort, infer_shape="like_first")
 answers(_sort, _answer_sort, exact=True)
 answers(_argsort, _order, exact=True)
 
 
 def _infer_partition(x: Aval, *, kth: tuple[int, ...], axis: int) -> Aval:
     length = x.shape[axis_index(axis, len(x.shape))]
-    if any(not -length <= k < length for k in kth):
+    if 0 not in x.shape and any(not -length <= k < length for k in kth):
         raise ArgumentValueError(f"kth={kth} is out of bounds for axis {axis} of shape {x.shape}")
     return Aval(x.shape, x.dtype)
 
@@ -204,13 +217,28 @@ def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
         raise ArgumentValueError("lexsort needs at least one key")
     if any(key.shape != keys[0].shape for key in keys):
         raise ArgumentValueError(f"all keys have one shape, got {', '.join(str(key.shape) for key in keys)}")
-    axis_index(axis, len(keys[0].shape))
+    if not is_only_axis(axis, len(keys[0].shape)):
+        axis_index(axis, len(keys[0].shape))
     return Aval(keys[0].shape, _INDEX)
 
 
 @register_op("lexsort", infer=_infer_lexsort)
 def _lexsort(out: Elements, *keys: Elements, axis: int) -> None:
     np.copyto(out, np.lexsort(keys, axis))
+
+
+def _lexsort_by_cupy(out: Any, *keys: Any, axis: int) -> None:
+    order = np.argsort(keys[0], axis=axis, kind="stable")
+    for key in keys[1:]:
+        again = np.argsort(np.take_along_axis(key, order, axis=axis), axis=axis, kind="stable")
+        order = np.take_along_axis(order, again, axis=axis)
+    np.copyto(out, order)
+
+
+state(_lexsort, cupy=_lexsort_by_cupy)
+
+
+no_gradient("argsort", "argpartition", "lexsort")
 
 
 def _answer_lexsort(*keys: Elements, axis: int) -> Elements:

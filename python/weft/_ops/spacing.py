@@ -13,8 +13,10 @@ from weft._call.listening import hear_nothing
 from weft._call.making import made
 from weft._call.scalars import number_of
 from weft._core import fresh_range, fresh_spaced, wrap
+from weft._cuda.launch import Launch
 from weft._engine.default import get_engine
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -40,6 +42,9 @@ def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval
 @register_op("arange", infer=_range_rule)
 def _arange(out: np.ndarray[Any, Any], *, start: float, stop: float, step: float, dtype: DType) -> None:
     out[...] = np.arange(start, stop, step, dtype=dtype)
+
+
+no_gradient("arange")
 
 
 def arange(
@@ -85,7 +90,7 @@ def arange(
         raise ArgumentTypeError(f"arange() takes real numbers, not {numbers}")
     first, last, by = numbers
     found = as_dtype(np.result_type(*map(type, numbers)) if dtype is None else dtype)
-    if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
+    if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # False, True
         raise ArgumentTypeError("arange() is only supported for booleans when the result has at most length 2")
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
     answer = made(_arange, rule.shape, found, device, engine, start=first, stop=last, step=by)
@@ -93,7 +98,25 @@ def arange(
     return answer
 
 
-_arange.set_attribute("kernels", "arange")
+def _arange_on_cuda(out: NDArray, *, start: float, stop: float, step: float, dtype: DType) -> Launch:
+    del stop  # which has decided on the length
+    ends = np.empty(2, dtype)  # the first two elements say the rest, as in NumPy
+    ends[0] = start
+    if out.size > 1:
+        ends[1] = start + step
+    if dtype.kind == "c":
+        ramp = "a.{0} + (decltype(a.re))(long long)i * (b.{0} - a.{0})"
+        body = f"made({ramp.format('re')}, {ramp.format('im')})"
+    elif dtype.kind == "f":
+        body = "a + (R)(long long)i * (b - a)"
+    else:
+        body = "i ? b : a" if dtype.kind == "b" else "(R)((U)a + (U)i * ((U)b - (U)a))"
+    if out.size <= 1:
+        ends[1] = ends[0]
+    return Launch("arange", body, tuple(ends.tolist()), (dtype, dtype), indexed=True)
+
+
+_arange.set_attribute("kernels", _arange_on_cuda)
 
 
 def _linspace_rule(*, num: int, dtype: DType, **_attributes: object) -> Aval:
@@ -107,7 +130,26 @@ def _linspace(
     out[...] = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
 
 
-_linspace.set_attribute("kernels", "linspace")
+no_gradient("linspace")
+
+
+def _linspace_on_cuda(
+    _: NDArray, *, start: complex, stop: complex, num: int, dtype: DType, endpoint: bool
+) -> Launch | None:
+    if isinstance(start, complex) or isinstance(stop, complex):
+        return None
+    first, last, parts = float(start), float(stop), num - 1 if endpoint else num
+    step = (last - first) / parts if parts > 0 else 0.0
+    if step == 0 and first != last and parts > 0:
+        return None  # too small for a step: NumPy divides first
+    body = "(long long)i == (long long)d ? c : (double)(long long)i * b + a"
+    if dtype.kind in "iu":
+        body = f"floor({body})"
+    end, double = parts if endpoint and num > 1 else -1, np.dtype(np.float64)
+    return Launch("linspace", body, (first, step, last, end), (double,) * 4, result=double, indexed=True)
+
+
+_linspace.set_attribute("kernels", _linspace_on_cuda)
 
 
 def linspace(
@@ -175,7 +217,7 @@ def logspace(
     stop: complex,
     /,
     num: SupportsIndex = 50,
-    endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
+    endpoint: bool = True,
     base: float = 10.0,
     dtype: npt.DTypeLike | None = None,
     *,
@@ -218,7 +260,7 @@ def geomspace(
     stop: complex,
     /,
     num: SupportsIndex = 50,
-    endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
+    endpoint: bool = True,
     dtype: npt.DTypeLike | None = None,
     *,
     device: Where = None,
@@ -233,7 +275,10 @@ def geomspace(
     NDArray([1., 2., 4., 8.])
     """
     ends: tuple[float, float] = number_of(start), number_of(stop)
-    found = _wrapped(np.geomspace(*ends, as_index(num, "num"), endpoint=endpoint), dtype, device, engine)
+    wanted = None if dtype is None else as_dtype(dtype)
+    with np.errstate(all="ignore"):
+        values = np.geomspace(*ends, as_index(num, "num"), endpoint=endpoint, dtype=wanted)
+    found = _wrapped(values, dtype, device, engine)
     hear_nothing("geomspace", (start, stop), (found,))
     return found
 

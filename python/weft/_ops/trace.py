@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
+from weft._engine.recorder import Trace
 from weft._ops import matrices
-from weft._trace.recorder import Trace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._call.operands import ArrayLike
     from weft._core import Engine, NDArray
-
-__all__ = ["trace"]
 
 
 @overload

@@ -14,8 +14,11 @@ from weft._call.making import made
 from weft._call.operands import ArrayLike, as_array, engine_of
 from weft._call.views import view
 from weft._core import fresh_diagonal
+from weft._cuda.launch import Launch
 from weft._ops.creation import ones
+from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval, as_dtype, like_first
+from weft._registry.gradients import gradient_of, no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index
 from weft.errors import ArgumentValueError
@@ -43,6 +46,9 @@ def _eye(out: np.ndarray[Any, Any], *, n_rows: int, n_cols: int, k: int, dtype: 
     if -n_rows < k < n_cols:
         rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
         out[rows, rows + k] = 1
+
+
+no_gradient("eye")
 
 
 def eye(
@@ -122,7 +128,7 @@ def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
 
 
 def _triangle_rule(x: Aval, *, k: int) -> Aval:
-    if len(x.shape) < 2:  # noqa: PLR2004 - a matrix
+    if len(x.shape) < 2:  # a matrix
         raise ArgumentValueError(
             f"tril() and triu() take matrices or stacks of them, not an array of shape {x.shape} (k={k})"
         )
@@ -149,8 +155,19 @@ def _answer_triangle(op: Op, function: Callable[..., object]) -> None:
 
 _answer_triangle(_tril, np.tril)
 _answer_triangle(_triu, np.triu)
-_tril.set_attribute("kernels", "tril")
-_triu.set_attribute("kernels", "triu")
+
+
+def _triangle_on_cuda(name: str, sign: str) -> Callable[..., Launch]:
+    def launch(_: NDArray, x: NDArray, *, k: int) -> Launch:
+        rows, columns = x.shape[-2:]
+        body = f"(long long)(i % b) - (long long)(i / b % c) {sign} d ? a : A()"
+        return Launch(name, body, (x, columns, rows, k), (x.dtype, *(np.dtype(np.int64),) * 3), indexed=True)
+
+    return launch
+
+
+_tril.set_attribute("kernels", _triangle_on_cuda("tril", "<="))
+_triu.set_attribute("kernels", _triangle_on_cuda("triu", ">="))
 
 
 def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
@@ -218,3 +235,13 @@ def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
              [0., 1.]])
     """
     return one(_triu, as_array(x), k=as_index(k, "k"))
+
+
+@gradient_of("tril")
+def _of_tril(node: Any, grads: Any) -> Any:
+    return (apply("tril", grads[0], k=node.attributes["k"]),)
+
+
+@gradient_of("triu")
+def _of_triu(node: Any, grads: Any) -> Any:
+    return (apply("triu", grads[0], k=node.attributes["k"]),)

@@ -4,47 +4,31 @@ from __future__ import annotations
 
 import operator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from weft._call.dispatch import call
 from weft._call.operands import as_array
 from weft._call.plans import remember
 from weft._core import NDArray, beside, fresh_elements, fresh_unary, tape_hear_unary
-from weft._registry.op import register_op
+from weft._registry.defaults import state
+from weft._registry.gradients import give, no_gradient
+from weft._registry.op import Op, register_op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     import numpy.typing as npt
 
     from weft._call.operands import ArrayLike
+    from weft._ops.derivatives import Gradient
+    from weft._registry.avals import DType
 
-__all__ = ["Binary", "Unary", "binary", "unary"]
+    #: CUDA C++ by kinds of dtype, or by the dtypes that are computed in.
+    Cuda: TypeAlias = Mapping[str, str] | Callable[[tuple[DType, ...]], str | None]
 
-#: The operators that compute what a function does, for NDArrays and Python numbers, by a shorter way. Not ``**``.
-_SLOTS: dict[str, Callable[[Any, Any], Any]] = {
-    name: getattr(operator, dunder)
-    for name, dunder in {
-        "add": "add",
-        "bitwise_and": "and_",
-        "bitwise_left_shift": "lshift",
-        "bitwise_or": "or_",
-        "bitwise_right_shift": "rshift",
-        "bitwise_xor": "xor",
-        "divide": "truediv",
-        "equal": "eq",
-        "floor_divide": "floordiv",
-        "greater": "gt",
-        "greater_equal": "ge",
-        "less": "lt",
-        "less_equal": "le",
-        "multiply": "mul",
-        "not_equal": "ne",
-        "remainder": "mod",
-        "subtract": "sub",
-    }.items()
-}
+#: The names of the functions that were made.
+MADE: list[str] = []
 
 
 class Unary(Protocol):
@@ -82,6 +66,10 @@ class Binary(Protocol):
     at: Callable[..., None]
 
 
+#: Not an operator whose loop the type slots may run: NumPy's for integers raises, which a loop without the GIL cannot, and
+#: ``**`` is a square where the exponent is 2.
+_OWN_WAY = frozenset(["pow"])
+
 #: What NumPy's ufuncs of two operands have besides.
 _METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
@@ -118,9 +106,47 @@ NDArray({result})
 """
 
 
-def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: tuple[str, ...] = ()) -> Unary:
-    op = register_op(name, ufunc=ufunc, inplace=[(0, 0)], aliases=aliases)(ufunc)
-    plans, loops = op.plans, op.loops
+def _registered(
+    names: str,
+    ufunc: np.ufunc,
+    inplace: list[tuple[int, int]],
+    dunder: str,
+    gradient: Gradient | None,
+    cuda: Cuda | None,
+) -> Op:
+    """Return the op of a row."""
+    name, *aliases = names.split()
+    MADE.extend((name, *aliases))
+    op = register_op(name, ufunc=ufunc, inplace=inplace, aliases=aliases)(ufunc)
+    if dunder:
+        op.set_attribute("operator", dunder)
+        op.operator = "" if dunder in _OWN_WAY else dunder
+    if cuda is not None:
+        op.set_attribute("cuda", cuda)
+    if gradient is None:
+        no_gradient(name)
+    else:
+        give(op, *gradient)
+    return op
+
+
+def unary(
+    names: str,
+    ufunc: np.ufunc,
+    text: str,
+    x: str,
+    result: str,
+    *,
+    dunder: str = "",
+    gradient: Gradient | None,
+    cuda: Cuda | None = None,
+    identity: str | None = None,
+) -> Unary:
+    """Register a function of one operand under its names, and return it."""
+    op = _registered(names, ufunc, [(0, 0)], dunder, gradient, cuda)
+    if identity is not None:
+        state(op, identity=identity)
+    name, plans, loops = op.name, op.plans, op.loops
 
     def function(
         x: ArrayLike,
@@ -157,11 +183,21 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
 
 
 def binary(
-    name: str, ufunc: np.ufunc, text: str, x1: str, x2: str, result: str, aliases: tuple[str, ...] = ()
+    names: str,
+    ufunc: np.ufunc,
+    text: str,
+    x1: str,
+    x2: str,
+    result: str,
+    *,
+    dunder: str = "",
+    gradient: Gradient | None,
+    cuda: Cuda | None = None,
 ) -> Binary:
-    op = register_op(name, ufunc=ufunc, inplace=[(0, 0), (1, 0)], aliases=aliases)(ufunc)
-    slot = _SLOTS.get(name)
-    plans = op.plans
+    """Register a function of two operands under its names, and return it."""
+    op = _registered(names, ufunc, [(0, 0), (1, 0)], dunder, gradient, cuda)
+    name, plans = op.name, op.plans
+    slot: Callable[[Any, Any], Any] | None = getattr(operator, f"__{op.operator}__") if op.operator else None
 
     def function(
         x1: ArrayLike,

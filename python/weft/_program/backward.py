@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weft._core import NDArray, recorded_calls, tape_apart, tape_entry, tape_keep, tape_walk
+from weft._core import NDArray, Scope, recorded_calls, tape_apart, tape_entry, tape_keep, tape_walk
 from weft._registry.op import get_op
 from weft._tape.backward import BEYOND, Beyond, Head, walk
 from weft._tape.checkpoints import outside_entries
 from weft._tape.leaves import is_open
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Sequence
 
     from weft._core import Recording, TapeNode
-
-__all__ = ["Graded", "Inseparable", "Pull"]
 
 
 class Inseparable(Exception):  # noqa: N818 - nobody sees it: the call runs as Python
@@ -85,15 +82,13 @@ class Graded:
         ]
         self._beyond = Beyond(further)
 
-    @contextmanager
-    def bounded(self, *, strict: bool) -> Generator[None]:
-        """Notice walks in the block that would go on beyond the arguments; if `strict`, they are `Inseparable`."""
-        token = BEYOND.set(self._beyond)
-        try:
-            yield
-        finally:
-            BEYOND.reset(token)
-        if strict and self._beyond.met:
+    def bounded(self) -> Scope:
+        """Notice walks in the block that would go on beyond the arguments."""
+        return Scope((BEYOND, self._beyond))
+
+    def check_bounds(self) -> None:
+        """Raise `Inseparable` if there was such a walk."""
+        if self._beyond.met:
             raise Inseparable
 
     def is_open(self, made: Sequence[NDArray]) -> bool:

@@ -10,23 +10,22 @@ import numpy as np
 
 from weft import _core
 from weft._call.operands import as_array
-from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_paused
 from weft._ops.creation import zeros
 from weft._ops.elementwise import not_equal
 from weft._ops.searching import where
 from weft._program import record
 from weft._program.subrecordings import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
-from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
+from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
+from weft._tape.pytree import unflattened
 from weft.errors import ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import TapeNode
-
-__all__ = ["chosen"]
 
 
 @dataclass(slots=True)
@@ -189,13 +188,10 @@ class _Again:
             found if x.dtype.kind in "fc" and isinstance(found := next(kept), NDArray) else x
             for x in map(as_array, arrays_of(self._args))
         ]
-        heard = not tape_pause(False)
-        try:
-            with listening(mode=True):
-                backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
-                grown: Sequence[NDArray] = cond(self._choice, *backs)
-        finally:
-            tape_pause(not heard)
+        heard = not tape_paused()
+        with listening(mode=True):
+            backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
+            grown: Sequence[NDArray] = cond(self._choice, *backs)
         return tuple(grown)
 
     def _back(

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Literal, Self
 from weft._core import Recording
 from weft._engine.default import get_engine
 from weft._program.program import Program
-from weft._program.record import noting
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from weft._core import Engine
-
-__all__ = ["capture"]
 
 
 def capture(
@@ -75,19 +72,17 @@ def capture(
 class _Block(Recording):
     """The block of a capture. The core ends what is recorded in it, and calls this class before and after."""
 
-    def __new__(cls, engine: Engine, name: str, memory: str, sequential: bool) -> Self:  # noqa: ARG004, FBT001 - as `__init__`
+    def __new__(cls, engine: Engine, name: str, memory: str, sequential: bool) -> Self:  # noqa: ARG004 - as `__init__`
         return super().__new__(cls, engine, name, keeps=True)
 
-    def __init__(self, engine: Engine, name: str, memory: str, sequential: bool) -> None:  # noqa: ARG002, FBT001 - as `__new__`
+    def __init__(self, engine: Engine, name: str, memory: str, sequential: bool) -> None:  # noqa: ARG002 - as `__new__`
         self._program = Program(name, None)
         self._memory, self._sequential = memory, sequential
 
     def _entered(self) -> Program:
-        noting({})
         return self._program
 
-    def _left(self, well: bool) -> None:  # noqa: FBT001 - from the core
-        noting(None)
+    def _left(self, well: bool) -> None:
         self._program._abandoned = True  # unless it can be planned
         if well:
             self._program._planned = self.finish((), sequential=self._sequential, memory=self._memory)

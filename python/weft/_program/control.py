@@ -1,25 +1,35 @@
-"""`weft.scan` and `weft.cond`: loops and branches whose bodies take and return arrays."""
+"""`weft.scan` and `weft.cond`: loops and branches whose bodies take and return arrays.
+
+| operands | `scan` | `cond` |
+|---|---|---|
+| arrays, under `weft.eager`, or on a device | row by row: `loops.unrolled` | the chosen branch is called, here |
+| arrays, otherwise | a program of its own, recorded once: `_program_of` | the chosen branch is called, here |
+| arrays, in a recording | one op of it: `loops.looped` | one op of it: `branches.chosen` |
+| the same, heard by the tape | a node whose gradient is another loop: `loops` | a node whose gradient is a choice: `branches` |
+| symbols | a node with a symbol as its body: `weft._graph.control` | the same |
+
+Bodies and branches are recorded as parts of a recording (`subrecordings`).
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, is_eager
 from weft._program import record
 from weft._program.branches import chosen
 from weft._program.decorator import program
 from weft._program.loops import looped, unrolled
 from weft._program.trees import arrays_of, leaves_of
+from weft._registry import hooks
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._program.function import ProgramFunction
-
-__all__ = ["cond", "scan"]
 
 #: The loops over the bodies used last, by identity of these; a program keeps its function.
 _loops: OrderedDict[int, ProgramFunction] = OrderedDict()
@@ -83,9 +93,8 @@ def scan(
     if not callable(f):
         raise ArgumentTypeError(f"scan: f is called, and is {type(f).__name__}")
     if any(map(is_symbol, leaves_of((init, xs)))):
-        from weft._graph.control import scanned  # noqa: PLC0415 - for those alone who compose
-
-        return scanned(f, init, xs, length, reverse=reverse)
+        found: tuple[Any, Any] = hooks.scan_symbols(f, init, xs, length, reverse=reverse)
+        return found
     rows = _length(xs, length)
     if rows and (is_eager() or any(_is_elsewhere(x) for x in arrays_of((init, xs)))):
         return unrolled(f, init, xs, rows, reverse=reverse)
@@ -136,9 +145,7 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
         if not callable(branch):
             raise ArgumentTypeError(f"cond: {name} is called, and is {type(branch).__name__}")
     if any(map(is_symbol, leaves_of((p, args)))):
-        from weft._graph.control import branched  # noqa: PLC0415 - for those alone who compose
-
-        return branched(p, f, g, args)
+        return hooks.cond_symbols(p, f, g, args)
     if not isinstance(p, NDArray) or not record.is_recording():
         return f(*args) if p else g(*args)
     if p.size != 1:
@@ -155,7 +162,7 @@ def _program_of(f: Callable[..., Any]) -> ProgramFunction:
     known = _loops.get(id(f))
     if known is None:
 
-        def scan(init: Any, xs: Any, rows: int, reverse: bool) -> tuple[Any, Any]:  # noqa: FBT001 - as `scan`
+        def scan(init: Any, xs: Any, rows: int, reverse: bool) -> tuple[Any, Any]:
             return looped(f, init, xs, rows, reverse=reverse)
 
         known = _loops[id(f)] = program(scan)

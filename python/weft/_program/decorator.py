@@ -14,8 +14,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["program"]
-
 _MEMORY = ("min", "balanced", "speed")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -78,6 +76,7 @@ def program(
         Parameters whose arrays a call may have for good: a result of as many bytes lies in the place of each, where the
         order of the ops allows it. The array raises `VariableDeletedError` from then on, unless another handle, a view or an
         export shares its memory, or an op under way reads it: then it stays what it is.
+        No other thread may use such an argument at the same time; without the GIL it could read the result's values.
     memory : {"balanced", "min", "speed"}, default: "balanced"
         How much longer the critical path may become for a smaller arena: 5 %, by any amount, not at all.
     sequential : bool, default: False

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._engine.labels import Device
 
-__all__ = ["Layout", "blank", "layouts_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

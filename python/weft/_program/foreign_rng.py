@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._program.guards import Name
 
-__all__ = ["Generators"]
-
 _State: TypeAlias = "Callable[[], object]"
 
 #: Where NumPy's Mersenne Twister has the last of its 624 words, which change when all have been drawn, and then its position, which

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import is_symbol
-from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
+from weft._core import NDArray, Scope, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
 from weft._engine.default import get_engine
 from weft._program.backward import Inseparable
 from weft._program.dummies import blank, layouts_of
@@ -22,8 +21,10 @@ from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import Tape, copied, engine_for, inlining, record
 from weft._program.tape_node import Taped
-from weft._program.trees import describe, leaves_of, replaced, structure_of, unflattened
+from weft._program.trees import describe, leaves_of, replaced, structure_of
 from weft._registry.avals import Aval
+from weft._registry.symbol_hook import is_symbol
+from weft._tape.pytree import unflattened
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from weft._program.backward import Pull
     from weft._program.record import Options, Recorded
     from weft._program.tape_node import Arrays, Parted
-
-__all__ = ["ProgramFunction", "Settings"]
 
 _MISSING = inspect.Parameter.empty
 _BY_THE_CORE = (
@@ -75,13 +74,13 @@ class Settings:
                 listed = ", ".join(names) or "none"
                 raise ArgumentTypeError(f"weft.program: {option} names {name!r}, and {self.name} has {listed}")
 
-    def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:  # noqa: FBT001 - whether `self` is there
+    def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:
         """Return the parameters that a call gives arguments to."""
         # What takes any number takes `self`, too, and is there for the others.
         takes_all = self.parameters[:1] and self.parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
         return self.parameters if takes_all or not bound else self.parameters[1:]
 
-    def bind(self, bound: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:  # noqa: FBT001 - as above
+    def bind(self, bound: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments of a call in the order of these parameters: as Python would bind them."""
         try:
             found = self._signatures[bound].bind(*args, **kwargs)
@@ -196,11 +195,8 @@ class ProgramFunction(Signatures):
         recording = open_recording() if self._settings.options.sequential else None
         if recording is None:
             return self._settings.function(*first, *args, **(kwargs or {}))
-        before = recording.in_order(on=True)
-        try:
+        with Scope(in_order=True):
             return self._settings.function(*first, *args, **(kwargs or {}))
-        finally:
-            recording.in_order(on=before)
 
     def _composes(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether a call is one over symbols: then it makes symbols, as the function does."""

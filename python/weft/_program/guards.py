@@ -18,12 +18,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft._core import NDArray, Signatures
-from weft._program.trees import class_of, describe
+from weft._program.trees import describe
+from weft._tape.pytree import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-__all__ = ["Name", "names_of"]
 
 #: Libraries whose modules nobody rebinds names in while a program runs.
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")

@@ -14,8 +14,6 @@ from weft.errors import RecordingWarning
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-__all__ = ["Call", "History"]
-
 #: So many programs that differ in one argument alone are too many.
 _MANY = 8
 #: So many recorded calls are compared with a new one.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft._call.operands import as_array
-from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_paused
 from weft._ops.creation import full, zeros_like
 from weft._ops.joining import concatenate, stack
 from weft._program import record
@@ -25,17 +25,16 @@ from weft._program.subrecordings import (
     once,
     shown,
 )
-from weft._program.trees import arrays_of, class_of, leaves_of, replaced, unflattened
+from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
+from weft._tape.pytree import class_of, unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import TapeNode
-
-__all__ = ["looped", "unrolled"]
 
 _ROW, _SAME = -1, -2
 
@@ -102,7 +101,7 @@ def _row(row: int, x: Any) -> NDArray:
 
 
 def _pair(returned: Any) -> tuple[Any, Any]:
-    if class_of(returned) is not tuple or len(returned) != 2:  # noqa: PLR2004 - carry and row
+    if class_of(returned) is not tuple or len(returned) != 2:  # carry and row
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
         )
@@ -272,7 +271,7 @@ def _fill(
     ys: Sequence[NDArray | None],
 ) -> None:
     """Say what the tape is to note of a loop that it has heard."""
-    assert loop.heard is not None  # noqa: S101 - for the type checker
+    assert loop.heard is not None
     rule: _Again = loop.rule
     outputs = list(saved)
     handed = rule.handed_on(last)
@@ -342,12 +341,9 @@ class _Again:
                 )
         given, walked = self._values(node)
         saved = [*node.outputs[: min(len(self.places[0]), KEPT)], *self._kept]
-        heard = not tape_pause(False)
-        try:
-            with listening(mode=True):
-                return self._walked(given, walked, saved, grads, heard=heard)
-        finally:
-            tape_pause(not heard)
+        heard = not tape_paused()
+        with listening(mode=True):
+            return self._walked(given, walked, saved, grads, heard=heard)
 
     def _values(self, node: Any) -> tuple[list[NDArray], list[NDArray]]:
         """Return the arrays that the loop was given, as the tape has kept them."""

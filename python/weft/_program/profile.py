@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft._engine.recorder import Trace
 from weft._program.summary import aligned
 from weft._trace.record import NO_OP
-from weft._trace.recorder import Trace
 from weft._trace.units import seconds
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
     from weft._program.program import Program
-
-__all__ = ["OpTime", "Profile", "profile", "timeline"]
 
 
 @dataclass(frozen=True, slots=True)

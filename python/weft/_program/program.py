@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from weft._core import graph_draw, graph_infer_shape
+from weft._registry import hooks
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from weft._program.trees import Structure
     from weft.graph import Graph
 
-__all__ = ["Program"]
+_SHOWN = 200  # ops in a notebook
 
 
 @final
@@ -72,7 +75,7 @@ class Program:
     @property
     def _structured(self) -> Structure:
         """What a call returns, made of what a replay returns."""
-        assert self._structure is not None  # noqa: S101 - for the type checker: of a block nothing is called
+        assert self._structure is not None  # of a block nothing is called
         return self._structure
 
     @property
@@ -125,16 +128,15 @@ class Program:
         layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``; callables and what else
         has no rule are nodes ``recorded``.
         """
-        from weft._graph.programs import graph_of  # noqa: PLC0415 - for those alone who look
-
-        return graph_of(self._compiled, self._arguments, self._layouts)
+        found: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts)
+        return found
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """The names of the parameters whose arrays a replay takes, one for each array."""
         return self._arguments
 
-    def replay(self, sequential: bool | None = None, *, arguments: Sequence[NDArray] = ()) -> tuple[NDArray, ...]:  # noqa: FBT001 - graph.md's
+    def replay(self, sequential: bool | None = None, *, arguments: Sequence[NDArray] = ()) -> tuple[NDArray, ...]:
         """Push the program once more, and return at once.
 
         Parameters
@@ -225,16 +227,22 @@ class Program:
         timeline(self, path, self._inputs(arguments))
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the program's ops and what they need of each other.
+        """Draw the program's `graph`, whose arrows are needs.
 
         Parameters
         ----------
         path : str or PathLike
             The file: ``.dot`` for Graphviz, ``.svg`` for a picture.
         """
-        from weft._program.drawing import draw  # noqa: PLC0415 - as above
+        path = Path(path)
+        if path.suffix not in {".dot", ".svg"}:
+            raise ArgumentValueError(f"draw: {path.name!r} ends in neither .dot nor .svg")
+        path.write_text(self._drawing(svg=path.suffix == ".svg"), encoding="utf-8")
 
-        draw(self.name, self._compiled, path)
+    def _drawing(self, *, svg: bool, first: int | None = None) -> str:
+        """Return the graph, or that of the `first` ops, drawn with its shapes."""
+        graph: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts, first)
+        return graph_draw(graph_infer_shape(graph._core, {}, "__shape__"), svg)
 
     def _inputs(self, arguments: Sequence[NDArray]) -> tuple[NDArray, ...]:
         """Return `arguments`, or arrays of zeros in their place."""
@@ -246,9 +254,16 @@ class Program:
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] # notebooks call it
         """Return the program's drawing and figures, for a notebook; of a long one only the figures and the first ops."""
-        from weft._program.drawing import shown  # noqa: PLC0415 - as above
+        from weft._trace.markup import pictured, table  # noqa: PLC0415 - for notebooks
+        from weft._trace.units import amount  # noqa: PLC0415 - likewise
 
-        return shown(self.name, self._compiled)
+        figures: list[tuple[str, object]] = [
+            ("ops", self.ops),
+            ("arena", amount(self.nbytes)),
+            ("states", len(self._compiled.states)),
+        ]
+        more = f"<p>the first {_SHOWN} of {self.ops} ops</p>" if self.ops > _SHOWN else ""
+        return pictured(table([(f"program {self.name}", "")], figures) + more, self._drawing(svg=True, first=_SHOWN))
 
     def __repr__(self) -> str:
         """Name the program and its figures."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,37 +20,12 @@ from weft._tape.leaves import is_own_leaf
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from weft._core import Compiled, Engine
     from weft._program.backward import Pull
     from weft._program.tape_node import Parted
     from weft._program.trees import Structure
-
-__all__ = [
-    "Options",
-    "Recorded",
-    "Tape",
-    "apart_from_names",
-    "copied",
-    "engine_for",
-    "inlining",
-    "is_recording",
-    "noting",
-    "record",
-]
-
-_threads = threading.local()
-
-
-@contextmanager
-def apart_from_names() -> Generator[None]:
-    """Let what is called in the block be no part of what this thread records: nobody notes what it reads."""
-    before = noting(None)
-    try:
-        yield
-    finally:
-        noting(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +117,8 @@ def copied(leaves: Sequence[Any], engine: Engine) -> tuple[NDArray, ...]:
 
 def inlining(function: Callable[..., Any], instance: object) -> bool:
     """Note what a program reads that is called while this thread records another, and return whether it does."""
-    names: dict[Any, Name] | None = getattr(_threads, "names", None)
+    recording = _core.recording()
+    names: dict[Any, Name] | None = None if recording is None else recording.names
     if names is None:
         return False
     for name in names_of(function, instance):
@@ -157,13 +131,6 @@ def inlining(function: Callable[..., Any], instance: object) -> bool:
 def is_recording() -> bool:
     """Return whether this thread records."""
     return _core.recording() is not None
-
-
-def noting(names: dict[Any, Name] | None) -> dict[Any, Name] | None:
-    """Note what inlined programs read here, while this thread records; None ends it. Return where it was noted before."""
-    before: dict[Any, Name] | None = getattr(_threads, "names", None)
-    _threads.names = names
-    return before
 
 
 def record(
@@ -210,9 +177,8 @@ def record(
     recording = _core.Recording(engine, title)
     made: list[NDArray] = []
     pull: Pull | None = None
-    before = noting(names)
     try:
-        recording.begin()  # in here, for interrupts come at any line
+        recording.begin(names)  # in here, for interrupts come at any line
         graded = Graded(
             [recording.argument(array, readonly=kept) for array, kept in zip(given, tape.readonly, strict=True)],
             tape.standings,
@@ -220,8 +186,10 @@ def record(
         placeholders = graded.given
         passed = list(_replaced(arguments, iter(placeholders)))
         kept = list(_replaced(arguments, iter(placeholders)))
-        with graded.bounded(strict=tape.parts):
+        with graded.bounded():
             result = call(passed)
+        if tape.parts:
+            graded.check_bounds()
         for name, value, copy in zip(arguments, passed, kept, strict=True):
             check_kept(name, value, copy)
         places = {id(placeholder): at for at, placeholder in enumerate(placeholders)}
@@ -241,8 +209,6 @@ def record(
             shown = ", ".join(f"{name}: {describe(value)}" for name, value in arguments.items())
             error.add_note(f"while recording {title}({shown})")
         raise
-    finally:
-        noting(before)
     read, drawn = tuple(names.values()), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
     if pull is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft import _core
 from weft._call.operands import as_array
 from weft._core import NDArray, beside, copy_elements, tape_apart, tape_entry, tape_keep
-from weft._program.record import inlining, noting
+from weft._program.record import inlining
 from weft._program.trees import leaves_of, replaced
 from weft._registry.op import get_op
 from weft._tape.checkpoints import outside_entries
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from weft._core import TapeNode
-
-__all__ = ["Heard", "as_arrays", "fresh", "handle_of", "heard_in", "note_names", "once", "shown"]
 
 #: Inputs of a node of the tape whose values it may keep.
 KEPT = 32
@@ -81,7 +79,6 @@ def once(name: str, run: Callable[[], Any], engine: _core.Engine) -> tuple[Any, 
         that: then nothing is run.
     """
     recording = _core.Recording(engine, name)
-    before = noting({})
     try:
         recording.begin()
         returned = run()
@@ -94,8 +91,6 @@ def once(name: str, run: Callable[[], Any], engine: _core.Engine) -> tuple[Any, 
     except BaseException:
         recording.abort()
         raise
-    finally:
-        noting(before)
     return returned, {id(x): y for x, y in zip(made, compiled.run(()), strict=True)}
 
 

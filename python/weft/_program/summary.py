@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled, _View
 
-__all__ = ["Summary", "aligned", "shown_view"]
-
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     """Return rows as text, their columns padded with blanks.

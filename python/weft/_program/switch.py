@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from weft._core import set_eager
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-__all__ = ["eager"]
+from weft._core import Scope
 
 
-@contextmanager
-def eager() -> Generator[None]:
+def eager() -> Scope:
     """Switch all programs of the process off for a block, to debug: their functions run as if they were not decorated.
 
     Inside, breakpoints, ``print`` and values work in the function as anywhere else. Blocks may nest; programs are on again
     after the last one. Recorded programs are kept, and `Program.replay` still replays.
 
-    Yields
-    ------
-    None
+    Returns
+    -------
+    Scope
+        The block's context manager, and a decorator of functions whose calls are such blocks.
 
     Examples
     --------
@@ -38,8 +30,4 @@ def eager() -> Generator[None]:
     as Python runs
     as Python runs
     """
-    set_eager(True)
-    try:
-        yield
-    finally:
-        set_eager(False)
+    return Scope(eager=True)

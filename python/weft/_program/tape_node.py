@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft._core import (
     NDArray,
+    Scope,
     Signatures,
     bare,
     recording as open_recording,
@@ -15,18 +15,18 @@ from weft._core import (
     tape_entry,
     tape_note,
     tape_note_call,
-    tape_pause,
+    tape_paused,
     whole,
 )
 from weft._ops.creation import zeros
 from weft._program.backward import Inseparable
 from weft._registry.op import get_op
 from weft._tape.backward import Head, walk
-from weft._tape.modes import TRAINING, listening
+from weft._tape.modes import LISTENING, TRAINING
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Protocol, TypeAlias
 
     from weft._core import Compiled, TapeNode
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
         def made(self, taped: Taped, given: Sequence[NDArray]) -> list[NDArray]:
             """Call the function as it is, and return the arrays that a replay would have made."""
             ...
-
-
-__all__ = ["Taped"]
 
 
 class _Back:
@@ -81,7 +78,7 @@ class Taped:
     """
 
     def __init__(self, name: str, pull: Pull, parted: Parted, known: Sequence[NDArray], template: Any) -> None:
-        assert parted[0] is not None  # noqa: S101 - for the type checker: both parts were asked for
+        assert parted[0] is not None  # both parts were asked for
         self.name, self.pull, self.template = name, pull, template
         self.first: Compiled = parted[0]
         self.kept, self.digest = parted[3], parted[6]
@@ -163,15 +160,9 @@ class Taped:
         known = {source for source in parted[2] if source[0] in {"argument", "result"}} <= set(self._default.sources)
         return _Back(pull, parted) if same and known else None
 
-    @contextmanager
-    def surroundings(self) -> Generator[None]:
+    def surroundings(self) -> Scope:
         """Let the function find what it found when it was recorded."""
-        token = TRAINING.set(self._training)
-        try:
-            with listening(mode=True):
-                yield
-        finally:
-            TRAINING.reset(token)
+        return Scope((TRAINING, self._training), (LISTENING, True), paused=False)
 
 
 def _is_leaf_of(node: TapeNode) -> bool:
@@ -235,8 +226,7 @@ class _Call:
         count = len(held.arguments)
         places = [*pull.wanted, *range(count, count + len(pull.outside))]
         sums = [node.sums[place] for place in places]
-        heard = not tape_pause(False)
-        tape_pause(not heard)
+        heard = not tape_paused()
         if heard or open_recording() is not None:
             found = self._again(node, held, grads, sums, heard=heard)
         else:
@@ -280,19 +270,15 @@ class _Call:
             if leaf is not None:
                 nodes.append(leaf)
             given.append(handle)
-        before = tape_pause(False)
-        try:
-            with taped.surroundings():
-                made = self._owner.made(taped, given)
-                wanted = [*nodes, *pull.outside]
-                heads: list[Head] = [(each, 0, x) for each, x in zip(wanted, sums, strict=True) if x is not None]
-                for number, dy in zip(pull.outputs, grads, strict=True):
-                    found = tape_entry(made[number])
-                    if dy is not None and found is not None:
-                        heads.append((*found, dy))
-                answer = {each: gradient for each, _, gradient in walk(heads, wanted, heard=heard)}
-        finally:
-            tape_pause(before)
+        with taped.surroundings():
+            made = self._owner.made(taped, given)
+            wanted = [*nodes, *pull.outside]
+            heads: list[Head] = [(each, 0, x) for each, x in zip(wanted, sums, strict=True) if x is not None]
+            for number, dy in zip(pull.outputs, grads, strict=True):
+                found = tape_entry(made[number])
+                if dy is not None and found is not None:
+                    heads.append((*found, dy))
+            answer = {each: gradient for each, _, gradient in walk(heads, wanted, heard=heard)}
         return [answer.get(each) for each in wanted]
 
 

@@ -1,96 +1,21 @@
-"""Nested arguments and results: lists, tuples, dicts, named tuples, dataclasses, slices; arrays are their leaves."""
+"""Nested arguments and results of programs; arrays are their leaves. `weft._tape.pytree` takes them apart."""
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from weft._core import NDArray
+from weft._tape.pytree import class_of, fields_of, is_named, of_fields, parts_of, rebuilt, walk
 from weft.errors import ArgumentTypeError, CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-__all__ = [
-    "Structure",
-    "arrays_of",
-    "check_kept",
-    "class_of",
-    "describe",
-    "leaves_of",
-    "replaced",
-    "structure_of",
-    "unflattened",
-]
+    from collections.abc import Callable
 
 #: What a call returns, as `weft._core.Signatures` reads it: a kind, what it says, and its parts.
 Structure: TypeAlias = "tuple[Any, ...]"
-
-
-def class_of(value: object) -> Any:
-    """Return the class of a value.
-
-    Examples
-    --------
-    >>> from weft._program.trees import class_of
-    >>> class_of(1.5)
-    <class 'float'>
-    """
-    return type(value)
-
-
-def _parts(value: Any) -> list[Any] | None:
-    """Return what a container holds, in order; None if the value is no container."""
-    kind = class_of(value)
-    if kind is list or kind is tuple or _is_named(kind):
-        return list(value)
-    if kind is dict:
-        return list(value.values())
-    if hasattr(kind, "__dataclass_fields__"):
-        return [getattr(value, name) for name in _fields(kind)]
-    return None
-
-
-def _is_named(kind: Any) -> bool:
-    """Return whether a class is of named tuples."""
-    return tuple in kind.__mro__ and hasattr(kind, "_fields")
-
-
-def _fields(kind: Any) -> tuple[str, ...]:
-    listed: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = dataclasses.fields
-    return tuple(field.name for field in listed(kind))
-
-
-def _rebuilt(value: Any, parts: list[Any]) -> Any:
-    """Return a container like `value` that holds `parts`."""
-    kind = class_of(value)
-    if kind is list:
-        return parts
-    if kind is tuple:
-        return tuple(parts)
-    if kind is dict:
-        return dict(zip(value, parts, strict=True))
-    return kind._make(parts) if _is_named(kind) else _dataclass(kind, _fields(kind), *parts)
-
-
-def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:
-    """Return an instance with these fields, without running what its class does when one is made."""
-    made = object.__new__(kind)
-    for name, part in zip(names, parts, strict=True):
-        object.__setattr__(made, name, part)
-    return made
-
-
-def _walk(value: object, whole: type[Any] = NDArray) -> Iterator[object]:
-    parts = None if isinstance(value, whole) else _parts(value)
-    if parts is None:
-        yield value
-        return
-    for part in parts:
-        yield from _walk(part, whole)
 
 
 def arrays_of(value: object) -> list[Any]:
@@ -103,7 +28,7 @@ def arrays_of(value: object) -> list[Any]:
     >>> len(arrays_of({"w": weft.ones(2), "layers": [weft.ones(3), 1.5]}))
     2
     """
-    return [leaf for leaf in _walk(value) if isinstance(leaf, (NDArray, np.ndarray))]
+    return [leaf for leaf in walk(value, NDArray) if isinstance(leaf, (NDArray, np.ndarray))]
 
 
 def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:
@@ -118,12 +43,12 @@ def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:
     """
     if isinstance(value, (NDArray, np.ndarray)):
         return replace(value)
-    parts = _parts(value)
+    parts = parts_of(value)
     if parts is None:
         return value
     found = [replaced(part, replace) for part in parts]
     same = all(new is old for new, old in zip(found, parts, strict=True))
-    return value if same and type(value) not in {list, dict} else _rebuilt(value, found)
+    return value if same and type(value) not in {list, dict} else rebuilt(value, found)
 
 
 def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
@@ -135,20 +60,7 @@ def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
     >>> leaves_of((1, [2, {"a": 3}]))
     [1, 2, 3]
     """
-    return list(_walk(value, whole))
-
-
-def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] = NDArray) -> Any:
-    """Return a structure like `value` with these leaves.
-
-    Examples
-    --------
-    >>> from weft._program.trees import unflattened
-    >>> unflattened((1, [2, {"a": 3}]), iter("xyz"))
-    ('x', ['y', {'a': 'z'}])
-    """
-    parts = None if isinstance(value, whole) else _parts(value)
-    return next(leaves) if parts is None else _rebuilt(value, [unflattened(part, leaves, whole) for part in parts])
+    return list(walk(value, whole))
 
 
 def check_kept(name: str, value: Any, copy: Any) -> None:
@@ -168,14 +80,14 @@ def check_kept(name: str, value: Any, copy: Any) -> None:
     CaptureError
         If they differ.
     """
-    ours, theirs = _parts(copy), _parts(value)
+    ours, theirs = parts_of(copy), parts_of(value)
     if ours is None or theirs is None:
         return
     keys = class_of(value) is not dict or class_of(copy) is not dict or list(value) == list(copy)
     if not keys or len(ours) != len(theirs):
         raise _changed(name, value)
     for mine, other in zip(ours, theirs, strict=True):
-        if _parts(mine) is None:
+        if parts_of(mine) is None:
             if mine is not other:
                 raise _changed(name, value)
         elif class_of(mine) is not class_of(other):
@@ -214,7 +126,7 @@ def structure_of(
     """
     if isinstance(result, NDArray):
         return _array_of(result, made, given, always)
-    parts = _parts(result)
+    parts = parts_of(result)
     if parts is not None:
         return _container(result, [structure_of(part, made, given, always) for part in parts])
     if isinstance(result, np.ndarray):
@@ -254,9 +166,9 @@ def _container(result: Any, parts: list[Structure]) -> Structure:
         return str(kind.__name__), None, parts
     if kind is dict:
         return "dict", list(result), parts
-    if _is_named(kind):
+    if is_named(kind):
         return "built", partial(_named, kind), parts
-    return "built", partial(_dataclass, kind, _fields(kind)), parts
+    return "built", partial(of_fields, kind, fields_of(kind)), parts
 
 
 def _named(kind: Any, *parts: object) -> Any:
@@ -275,7 +187,7 @@ def describe(value: Any) -> str:
     """
     if isinstance(value, (NDArray, np.ndarray)):
         return _array(value)
-    parts = _parts(value)
+    parts = parts_of(value)
     if parts is None:
         return _shortened(repr(value))
     inner = [describe(part) for part in parts]
@@ -302,4 +214,4 @@ def _array(array: Any) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - half a line
+    return text if len(text) <= 60 else f"{text[:57]}..."  # half a line

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from weft._core import recording, tape_pause, unrecorded
-from weft._program.record import apart_from_names
+from weft._core import Scope, recording, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["outside"]
 
 T = TypeVar("T")
 
@@ -22,9 +19,5 @@ def outside(make: Callable[[], T]) -> T:
     """
     if recording() is None:
         return make()
-    before = tape_pause(False)
-    try:
-        with apart_from_names():
-            return unrecorded(make)
-    finally:
-        tape_pause(before)
+    with Scope(paused=False):
+        return unrecorded(make)

@@ -9,8 +9,9 @@ import numpy as np
 from weft._core import NDArray
 from weft._program.record import record
 from weft._program.switch import eager
-from weft._program.trees import class_of, leaves_of
+from weft._program.trees import leaves_of
 from weft._tape.modes import paused
+from weft._tape.pytree import class_of
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from weft._core import Compiled, _View
     from weft._program.function import ProgramFunction
     from weft._program.program import Program
-
-__all__ = ["verified"]
 
 #: Up to so many bytes a copy costs less than the question whether one is needed.
 _FEW = 1 << 14

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = [
-    "Aval",
-    "as_dtype",
-    "avals_of",
-    "broadcast_of_ufunc",
-    "broadcast_same_dtype",
-    "broadcast_shapes",
-    "like_first",
-    "result_dtype",
-    "scalar_dtype",
-    "ufunc_dtypes",
-]
-
 DType: TypeAlias = np.dtype[Any]
 Kind: TypeAlias = "type[int | float | complex] | DType"
 

@@ -10,44 +10,26 @@ from typing import TYPE_CHECKING, Any
 from weft._core import format_value, parse_value
 
 if TYPE_CHECKING:
-    from weft._registry.op import Op
-
-__all__ = ["LEVEL", "describe_op", "format_attributes", "parse_attributes"]
+    from weft._registry.op import Group, Op
 
 #: The level at which attributes are set that follow from others.
 LEVEL = -1000
 
 _POSITIONAL_ONLY_STAR, _DOUBLE_STAR = 0x04, 0x08
 
-#: The common rule for shapes of ops by the names of their registration; others' follow from `infer` alone.
-_RULES: dict[str, str] = {
-    **dict.fromkeys(
-        ("sum", "prod", "max", "min", "all", "any", "mean", "std", "var", "ptp", "argmax", "argmin", "count_nonzero"),
-        "reduce",
-    ),
-    **dict.fromkeys(("flip", "astype", "round", "nan_to_num", "sort", "copy_to"), "like_first"),
-    **{
-        name: name
-        for name in ("matmul", "reshape", "permute_dims", "expand_dims", "squeeze", "broadcast_to", "concat", "stack")
-    },
-    "where": "broadcast",
-}
 
+def state(op: Op | Group, **attributes: object) -> None:
+    """Give one of weft's ops, or a group of them, attributes that others may give it anew: below the level of `Op.set_attribute`.
 
-#: Ops whose result may be their first operand: where both have one shape and dtype, or where it is real.
-_IDENTITIES: dict[str, str] = {"astype": "like", "reshape": "like", "conj": "real"}
-
-#: Ops that are no ufuncs, and yet make each element of those at its place.
-_ELEMENTWISE = frozenset({"where", "astype", "round", "nan_to_num"})
-
-_REDUCING = ("axis", "dtype", "initial", "keepdims")
-#: Attributes of ops whose functions take any keywords, and hand them on.
-_ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("sum", "prod", "max", "min", "all", "any", "mean", "ptp"), _REDUCING),
-    **dict.fromkeys(("nansum", "nanprod", "nanmax", "nanmin", "nanmean"), _REDUCING),
-    **dict.fromkeys(("std", "var", "nanstd", "nanvar"), (*_REDUCING, "correction")),
-    "interp": ("left", "right", "period"),
-}
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._registry.defaults import state
+    >>> state(weft.ops.get_op("sinh"), doctest_odd=True)
+    >>> weft.ops.get_op("sinh").set_attribute("doctest_odd", "yes")
+    """
+    for key, value in attributes.items():
+        op.set_attribute(key, value, LEVEL + 1)
 
 
 def describe_op(op: Op) -> None:
@@ -69,19 +51,16 @@ def describe_op(op: Op) -> None:
         entry.set_attribute("inplace", op.inplace, LEVEL)
     if op.mutates:
         entry.set_attribute("mutates", op.mutates, LEVEL)
-    entry.set_attribute("pure", not op.name.startswith("random."), LEVEL)
-    entry.set_attribute("elementwise", (op.ufunc is not None and op.nout == 1) or op.name in _ELEMENTWISE, LEVEL)
+    entry.set_attribute("pure", True, LEVEL)
+    entry.set_attribute("elementwise", op.ufunc is not None and op.nout == 1, LEVEL)
     entry.hold("parse", parse_attributes, LEVEL)
     entry.hold("infer", op.infer, LEVEL)
     entry.hold("cost", _cost, LEVEL)
     if keywords is not None:
         entry.set_attribute("attribute_names", keywords, LEVEL)
     entry.set_forward(_Forward(op), LEVEL)
-    if op.name in _IDENTITIES:
-        entry.set_attribute("identity", _IDENTITIES[op.name], LEVEL)
-    rule = "broadcast" if op.ufunc is not None else _RULES.get(op.name)
-    if rule is not None:
-        entry.set_attribute("infer_shape", rule, LEVEL + 1)
+    if op.ufunc is not None:
+        entry.set_attribute("infer_shape", "broadcast", LEVEL + 1)
 
 
 def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | None]:
@@ -101,8 +80,6 @@ def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | No
     if open_ended and rule is not None and not rule.co_flags & _DOUBLE_STAR:
         only = rule.co_varnames[rule.co_argcount : rule.co_argcount + rule.co_kwonlyargcount]
         open_ended = False
-    if open_ended and op.name in _ATTRIBUTES:
-        only, open_ended = _ATTRIBUTES[op.name], False
     inputs = tuple(name.strip("_") for name in positional)
     defaults: tuple[object, ...] = getattr(compute, "__defaults__", None) or ()
     if code.co_flags & _POSITIONAL_ONLY_STAR or defaults:
@@ -119,7 +96,7 @@ class _Forward:
         self._op = op
 
     def __call__(self, attributes: dict[str, Any], shapes: Any, dtypes: Any) -> list[tuple[Any, Any]]:
-        from weft._graph.forward import infer_forward  # noqa: PLC0415 - for those alone who have a graph
+        from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who have a graph
 
         return infer_forward(self._op, attributes, shapes, dtypes)
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from weft._registry.op import Op
 
-__all__ = ["Node", "Rule", "gradient_of", "needs", "no_gradient", "reading", "refuse_gradient"]
-
 _RESULTS = 32
 
 

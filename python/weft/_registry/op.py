@@ -9,14 +9,7 @@ from weft._core import GroupEntry, OpEntry, all_ops, canonical_key, find_op
 from weft._registry.avals import (
     SUPPORTED,
     Aval,
-    as_dtype,
     broadcast_of_ufunc,
-    broadcast_same_dtype,
-    broadcast_shapes,
-    like_first,
-    result_dtype,
-    scalar_dtype,
-    ufunc_dtypes,
 )
 from weft._registry.defaults import describe_op
 from weft.errors import ArgumentTypeError, GraphError
@@ -31,32 +24,24 @@ if TYPE_CHECKING:
     Infer: TypeAlias = Callable[..., Aval | tuple[Aval, ...]]
     Compute: TypeAlias = Callable[..., object]
 
-__all__ = [
-    "Aval",
-    "Group",
-    "Op",
-    "as_dtype",
-    "attribute_map",
-    "broadcast_of_ufunc",
-    "broadcast_same_dtype",
-    "broadcast_shapes",
-    "get_op",
-    "group",
-    "like_first",
-    "list_ops",
-    "register_op",
-    "result_dtype",
-    "scalar_dtype",
-    "ufunc_dtypes",
-]
-
 _MISSING: Any = object()
 _DTYPES = len(set(SUPPORTED.values()))
-#: The attribute by which a kind of device computes an op faster than by its `compute`.
-_FASTER = {"cpu": "push", "cuda": "kernels"}
+#: The attribute by which a kind of device computes an op faster than by its `compute`; backends add theirs.
+FASTER = {"cpu": "push"}
 _lock = threading.Lock()
 #: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
 EVERYTHING = (1 << 64) - 1
+
+
+#: The dispatcher: what pushes a call, and what finds loops and kernels of an op anew.
+_call: Callable[..., Any]
+_forget: Callable[[Op, str], None]
+
+
+def set_dispatcher(call: Callable[..., Any], forget: Callable[[Op, str], None]) -> None:
+    """Say how an op is called, and what hears that a kind of device computes it in another way from now on."""
+    global _call, _forget
+    _call, _forget = call, forget
 
 
 class Op:
@@ -140,7 +125,9 @@ class Op:
         self.loops: list[Loop | None] = [None] * _DTYPES  # the dispatcher's: of one operand, by its dtype's number
         self.answer: Compute | None = None  # the dispatcher's: what returns the result for small arrays that are there
         self.answer_limit = 0  # the dispatcher's: of how many bytes these are at most
-        self.operator = False  # the dispatcher's: whether an operator is this op
+        self.operator = (
+            ""  # the dispatcher's: the operator whose loops the type slots may run, by its method's name: "add"
+        )
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (
             EVERYTHING  # the tape's: what the rule looks at, None without a gradient
@@ -151,9 +138,7 @@ class Op:
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:
         """Push the op and return its result, or its results, at once."""
-        from weft._call.dispatch import call  # noqa: PLC0415 - the dispatcher imports this module
-
-        results: NDArray | tuple[NDArray, ...] = call(self, *arrays, out=out, **attributes)
+        results: NDArray | tuple[NDArray, ...] = _call(self, *arrays, out=out, **attributes)
         return results
 
     def __repr__(self) -> str:
@@ -224,16 +209,14 @@ class Op:
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
-        from weft._call.plans import forget  # noqa: PLC0415 - the dispatcher imports this module
-
-        faster = _FASTER.get(kind)
+        faster = FASTER.get(kind)
         if faster is not None:
             self._entry.remove_attribute(faster, level)
         self.compute[kind] = compute
         if kind == "cpu":
             self.answer = None
         self.replaced |= {kind}
-        forget(self, kind)
+        _forget(self, kind)
 
     def attribute(self, key: str, default: object = _MISSING) -> Any:
         """Return an attribute.
@@ -391,7 +374,7 @@ def register_op(
     Parameters
     ----------
     name : str
-        The op's name.
+        The op's name. With a point, as ``"linalg.det"``, it is a member of the group before that.
     infer : callable
         ``infer(*avals, **attributes)`` returns the `Aval` of the result, or a tuple of `nout` of them, or raises.
         With `ufunc`, the default is that function's own rule.
@@ -440,7 +423,8 @@ def register_op(
             name, rule, compute, ufunc=ufunc, nout=nout, inplace=inplace, mutates=mutates, aliases=aliases, level=level
         )
         op._entry.register(list(op.aliases), level, op)
-        return op
+        family, dot, _ = name.partition(".")
+        return op.include(family) if dot else op
 
     return register
 

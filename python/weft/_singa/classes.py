@@ -10,8 +10,6 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["applying"]
-
 
 class _Applied(Operator):
     """An operator that is a function of weft, and has the gradient of that."""

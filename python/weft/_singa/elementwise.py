@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._nn import namespace as nn
+from weft._numpy import namespace
 from weft._singa.models.scalars import plain
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,32 +16,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._core import NDArray
-
-__all__ = [
-    "cast",
-    "chosen",
-    "clip",
-    "elu",
-    "hardsigmoid",
-    "identity",
-    "leakyrelu",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "max_of",
-    "mean_of",
-    "min_of",
-    "prelu",
-    "relu",
-    "round_up",
-    "selu",
-    "sigmoid",
-    "softplus",
-    "softsign",
-    "sum_of",
-    "where",
-]
 
 
 def relu(x: NDArray) -> NDArray:
@@ -51,52 +27,52 @@ def relu(x: NDArray) -> NDArray:
     >>> weft.autograd.relu(weft.asarray([-1.0, 2.0]))
     NDArray([0., 2.])
     """
-    return weft.nn.relu(x)
+    return nn.relu(x)
 
 
 def leakyrelu(x: NDArray, a: float = 0.01) -> NDArray:
     """Return the elements, those below 0 times `a`."""
-    return weft.nn.leaky_relu(x, a)
+    return nn.leaky_relu(x, a)
 
 
 def prelu(x: NDArray, slope: NDArray) -> NDArray:
     """Return the elements, those below 0 times a slope that is broadcast, and can be learned."""
-    return weft.nn.relu(x) + slope * weft.minimum(x, 0)
+    return nn.relu(x) + slope * namespace.minimum(x, 0)
 
 
 def elu(x: NDArray, alpha: float = 1.0) -> NDArray:
     """Return the elements, and ``alpha * (exp(x) - 1)`` below 0."""
-    return weft.nn.elu(x, alpha)
+    return nn.elu(x, alpha)
 
 
 def selu(x: NDArray, alpha: float = 1.67326, gamma: float = 1.0507) -> NDArray:
     """Return ``gamma`` times the elements, and ``gamma * alpha * (exp(x) - 1)`` below 0."""
-    return plain(gamma) * weft.nn.elu(x, alpha)
+    return plain(gamma) * nn.elu(x, alpha)
 
 
 def sigmoid(x: NDArray) -> NDArray:
     """Return ``1 / (1 + exp(-x))``."""
-    return weft.nn.sigmoid(x)
+    return nn.sigmoid(x)
 
 
 def hardsigmoid(x: NDArray, alpha: float = 0.2, gamma: float = 0.5) -> NDArray:
     """Return ``alpha * x + gamma``, limited to between 0 and 1."""
-    return weft.clip(plain(alpha) * x + plain(gamma), 0, 1)
+    return namespace.clip(plain(alpha) * x + plain(gamma), 0, 1)
 
 
 def softplus(x: NDArray) -> NDArray:
     """Return ``log(1 + exp(x))``."""
-    return weft.nn.softplus(x)
+    return nn.softplus(x)
 
 
 def softsign(x: NDArray) -> NDArray:
     """Return ``x / (1 + abs(x))``."""
-    return x / (1 + weft.abs(x))
+    return x / (1 + namespace.abs(x))
 
 
-def clip(x: NDArray, min: float | None = None, max: float | None = None) -> NDArray:  # noqa: A002 - SINGA's
+def clip(x: NDArray, min: float | None = None, max: float | None = None) -> NDArray:
     """Return the elements, limited to a range; None is no limit."""
-    return identity(x) if min is None and max is None else weft.clip(x, min, max)
+    return identity(x) if min is None and max is None else namespace.clip(x, min, max)
 
 
 def identity(x: NDArray) -> NDArray:
@@ -113,7 +89,7 @@ def round_up(x: NDArray) -> NDArray:
     >>> weft.autograd.round(weft.asarray([0.5, -2.5, 1.2]))
     NDArray([ 1., -3.,  1.])
     """
-    return weft.sign(x) * weft.floor(weft.abs(x) + 0.5)
+    return namespace.sign(x) * namespace.floor(namespace.abs(x) + 0.5)
 
 
 def cast(x: NDArray, to: npt.DTypeLike) -> NDArray:
@@ -130,7 +106,7 @@ def where(x: NDArray, y: NDArray, condition: npt.ArrayLike | NDArray) -> NDArray
     >>> weft.autograd.where(weft.asarray([1.0, 2.0]), weft.asarray([3.0, 4.0]), [True, False])
     NDArray([1., 4.])
     """
-    given = weft.asarray(condition)
+    given = namespace.asarray(condition)
     return chosen(given if given.dtype.kind == "b" else given != 0, x, y)
 
 
@@ -144,29 +120,29 @@ def chosen(condition: NDArray, x: Any, y: Any) -> NDArray:
     >>> chosen(weft.asarray([True, False]), weft.ones(2), 0)
     NDArray([1., 0.])
     """
-    found = weft.where(condition, x, y)
-    assert not isinstance(found, tuple)  # noqa: S101 - for the type checker: three arguments give an array
+    found = namespace.where(condition, x, y)
+    assert not isinstance(found, tuple)  # three arguments give an array
     return found
 
 
 def logical_and(a: NDArray, b: NDArray) -> NDArray:
     """Return 1 where both elements are not 0, and 0 elsewhere, in the dtype of the first."""
-    return weft.logical_and(a, b).astype(a.dtype)
+    return namespace.logical_and(a, b).astype(a.dtype)
 
 
 def logical_or(a: NDArray, b: NDArray) -> NDArray:
     """Return 1 where one of both elements is not 0, and 0 elsewhere, in the dtype of the first."""
-    return weft.logical_or(a, b).astype(a.dtype)
+    return namespace.logical_or(a, b).astype(a.dtype)
 
 
 def logical_xor(a: NDArray, b: NDArray) -> NDArray:
     """Return 1 where just one of both elements is not 0, and 0 elsewhere, in the dtype of the first."""
-    return weft.logical_xor(a, b).astype(a.dtype)
+    return namespace.logical_xor(a, b).astype(a.dtype)
 
 
 def logical_not(x: NDArray) -> NDArray:
     """Return 1 where the element is 0, and 0 elsewhere, in its dtype."""
-    return weft.logical_not(x).astype(x.dtype)
+    return namespace.logical_not(x).astype(x.dtype)
 
 
 def sum_of(*arrays: NDArray) -> NDArray:
@@ -179,7 +155,7 @@ def sum_of(*arrays: NDArray) -> NDArray:
     >>> weft.autograd.sum(x, x, x)
     NDArray([3., 3.])
     """
-    return _folded(weft.add, arrays)
+    return _folded(namespace.add, arrays)
 
 
 def mean_of(*arrays: NDArray) -> NDArray:
@@ -189,15 +165,15 @@ def mean_of(*arrays: NDArray) -> NDArray:
 
 def min_of(*arrays: NDArray) -> NDArray:
     """Return the least of arrays, element by element."""
-    return _folded(weft.minimum, arrays)
+    return _folded(namespace.minimum, arrays)
 
 
 def max_of(*arrays: NDArray) -> NDArray:
     """Return the greatest of arrays, element by element."""
-    return _folded(weft.maximum, arrays)
+    return _folded(namespace.maximum, arrays)
 
 
 def _folded(function: Callable[[NDArray, NDArray], NDArray], arrays: tuple[NDArray, ...]) -> NDArray:
     if not arrays:
-        raise weft.errors.ArgumentTypeError("at least one array is needed, and none was given")
+        raise ArgumentTypeError("at least one array is needed, and none was given")
     return identity(arrays[0]) if len(arrays) == 1 else functools.reduce(function, arrays)

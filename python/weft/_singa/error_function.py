@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
+from weft._numpy import namespace
 from weft._registry.op import register_op
 from weft.errors import ArgumentTypeError
 
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._core import NDArray
-    from weft._registry.op import Aval
-
-__all__ = ["erf"]
+    from weft._registry.avals import Aval
 
 _exact = np.frompyfunc(math.erf, 1, 1)
 
@@ -35,7 +33,7 @@ def _ERF(out: npt.NDArray[Any], x: npt.NDArray[Any]) -> None:  # noqa: N802 - an
 
 def _rule(node: Any, out_grads: Any) -> Any:
     (x,) = node.inputs
-    return (out_grads[0] * (2 / math.sqrt(math.pi)) * weft.exp(-(x * x)),)
+    return (out_grads[0] * (2 / math.sqrt(math.pi)) * namespace.exp(-(x * x)),)
 
 
 _ERF.set_attribute("gradient", _rule)
@@ -52,5 +50,5 @@ def erf(x: NDArray) -> NDArray:
     NDArray([0.    , 0.5205])
     """
     result = _ERF(x)
-    assert not isinstance(result, tuple)  # noqa: S101 - for the type checker: one result
+    assert not isinstance(result, tuple)  # one result
     return result

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import weft
-from weft._call.symbol_hook import UnknownFactError
+from weft._nn import namespace as nn
+from weft._numpy import namespace
+from weft._registry.symbol_hook import UnknownFactError
 from weft._singa.models.scalars import plain
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._core import NDArray
-
-__all__ = ["binary_cross_entropy", "cross_entropy", "mse_loss", "ranking_loss", "softmax_cross_entropy"]
 
 #: Keeps logarithms of probabilities from those of 0.
 _LEAST = 1e-4
@@ -39,20 +38,20 @@ def softmax_cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     >>> weft.autograd.softmax_cross_entropy(weft.zeros((2, 4)), weft.asarray([0, 3])).round(4)
     NDArray([1.3863])
     """
-    return weft.mean(weft.nn.cross_entropy(x, _labels("softmax_cross_entropy", x, t)), keepdims=True)
+    return namespace.mean(nn.cross_entropy(x, _labels("softmax_cross_entropy", x, t)), keepdims=True)
 
 
 def cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     """Return the mean cross entropy of rows of probabilities, the results of a softmax, with rows of labels."""
     t = _same("cross_entropy", x, t)
-    return weft.sum(t * weft.log(x)).reshape(1) / -len(x)
+    return namespace.sum(t * namespace.log(x)).reshape(1) / -len(x)
 
 
 def binary_cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     """Return the cross entropy of probabilities with labels between 0 and 1, summed over rows, the mean over the batch."""
     t = _same("binary_cross_entropy", x, t)
-    found = t * weft.log(x + _LEAST) + (1 - t) * weft.log(1 + _LEAST - x)
-    return weft.sum(found).reshape(1) / -len(x)
+    found = t * namespace.log(x + _LEAST) + (1 - t) * namespace.log(1 + _LEAST - x)
+    return namespace.sum(found).reshape(1) / -len(x)
 
 
 def mse_loss(x: NDArray, t: NDArray) -> NDArray:
@@ -66,20 +65,20 @@ def mse_loss(x: NDArray, t: NDArray) -> NDArray:
     """
     t = _same("mse_loss", x, t)
     error = x - t
-    return weft.mean(error * error).reshape(1)
+    return namespace.mean(error * error).reshape(1)
 
 
-def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:  # noqa: N803 - SINGA's
+def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:
     """Return the mean of how far scores that should be lower come within a margin `M` of those that should be higher."""
     _same("ranking_loss", pos, neg)
-    return weft.sum(weft.maximum(neg - pos + plain(M), 0)).reshape(1) / len(pos)
+    return namespace.sum(namespace.maximum(neg - pos + plain(M), 0)).reshape(1) / len(pos)
 
 
 def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
     """Return labels as classes ``(N,)`` or as rows of the logits' shape."""
-    if x.ndim == 2 and t.shape == (len(x), 1) != x.shape:  # noqa: PLR2004 - rows of logits
+    if x.ndim == 2 and t.shape == (len(x), 1) != x.shape:  # rows of logits
         t = t.reshape(len(x))
-    if x.ndim != 2 or t.shape not in {x.shape, x.shape[:1]}:  # noqa: PLR2004 - as above
+    if x.ndim != 2 or t.shape not in {x.shape, x.shape[:1]}:
         raise ShapeError(
             f"{name} takes logits (N, classes) with N classes or N rows of probabilities, and was given {x.shape} and "
             f"{t.shape}"

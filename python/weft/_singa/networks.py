@@ -7,28 +7,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-import weft
+from weft._nn import namespace as nn
+from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 from weft._singa.models.generators import generator_of
 from weft._tape.modes import TRAINING, no_grad
 from weft.errors import ArgumentValueError
-from weft.random import Generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from weft._core import Engine, NDArray
-
-__all__ = [
-    "BatchNormHandle",
-    "ConvHandle",
-    "PoolingHandle",
-    "batchnorm_2d",
-    "conv2d",
-    "dropout",
-    "embedding",
-    "pooling_2d",
-]
 
 _NO_PADDING = (0, 0, 0, 0)
 #: Generators of dropouts that were given seeds of their own.
@@ -109,7 +98,7 @@ class BatchNormHandle:
 def conv2d(
     handle: ConvHandle,
     x: NDArray,
-    W: NDArray,  # noqa: N803 - SINGA's
+    W: NDArray,
     b: NDArray | None = None,
     odd_padding: Sequence[int] = _NO_PADDING,
 ) -> NDArray:
@@ -127,7 +116,7 @@ def conv2d(
                [4., 4.]]]])
     """
     padding = sides(handle.padding, odd_padding)
-    return weft.nn.conv(x, W, b, stride=handle.stride, padding=padding, dilation=handle.dilation, groups=handle.groups)
+    return nn.conv(x, W, b, stride=handle.stride, padding=padding, dilation=handle.dilation, groups=handle.groups)
 
 
 def pooling_2d(handle: PoolingHandle, x: NDArray, odd_padding: Sequence[int] = _NO_PADDING) -> NDArray:
@@ -140,7 +129,7 @@ def pooling_2d(handle: PoolingHandle, x: NDArray, odd_padding: Sequence[int] = _
     >>> autograd.pooling_2d(autograd.PoolingHandle(), weft.arange(4.0).reshape(1, 1, 2, 2))
     NDArray([[[[3.]]]])
     """
-    pool = weft.nn.max_pool if handle.is_max else weft.nn.avg_pool
+    pool = nn.max_pool if handle.is_max else nn.avg_pool
     return pool(x, handle.kernel_size, stride=handle.stride, padding=sides(handle.padding, odd_padding))
 
 
@@ -165,8 +154,8 @@ def batchnorm_2d(
     [[0.0], [1.0], [2.0], [3.0]]
     """
     if not TRAINING.get():
-        return weft.nn.batch_norm(x, scale, bias, running_mean, running_var, eps=handle.eps)
-    y, mean, variance = weft.nn.batch_norm_train(x, scale, bias, eps=handle.eps)
+        return nn.batch_norm(x, scale, bias, running_mean, running_var, eps=handle.eps)
+    y, mean, variance = nn.batch_norm_train(x, scale, bias, eps=handle.eps)
     count = x.size // max(x.shape[1], 1)
     share = 1 - handle.momentum
     with no_grad():
@@ -193,7 +182,7 @@ def dropout(x: NDArray, seed: int = 0, ratio: float = 0.5) -> NDArray:
         raise ArgumentValueError(f"dropout: ratio is a probability from 0 to less than 1, not {ratio}")
     if not TRAINING.get() or ratio == 0:
         return x
-    return weft.nn.dropout(x, ratio, _generator(x, seed))
+    return nn.dropout(x, ratio, _generator(x, seed))
 
 
 def _generator(x: NDArray, seed: int) -> Generator:
@@ -215,7 +204,7 @@ def embedding(x: NDArray, w: NDArray) -> NDArray:
     >>> weft.autograd.embedding(weft.asarray([1, 0]), weft.asarray([[1.0], [2.0]])).tolist()
     [[2.0], [1.0]]
     """
-    return weft.nn.embedding(x if x.dtype.kind in "iu" else x.astype(np.int64), w)
+    return nn.embedding(x if x.dtype.kind in "iu" else x.astype(np.int64), w)
 
 
 def sides(padding: Any, odd: Sequence[int] = _NO_PADDING) -> Any:
@@ -230,7 +219,7 @@ def sides(padding: Any, odd: Sequence[int] = _NO_PADDING) -> Any:
     if isinstance(padding, int) and not any(odd):
         return padding
     both: Any = (padding, padding) if isinstance(padding, int) else padding
-    if len(both) == 4:  # noqa: PLR2004 - above, below, left, right
+    if len(both) == 4:  # above, below, left, right
         both = (both[0], both[1]), (both[2], both[3])
     several = cast("Iterable[int | tuple[int, int]]", both)
     pairs = tuple(each if isinstance(each, tuple) else (each, each) for each in several)

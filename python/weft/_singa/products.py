@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import weft
+from weft._numpy import namespace
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._core import NDArray
-
-__all__ = ["add_bias", "cossim", "gemm"]
 
 
 def add_bias(x: NDArray, b: NDArray, axis: int = 0) -> NDArray:
@@ -23,7 +21,7 @@ def add_bias(x: NDArray, b: NDArray, axis: int = 0) -> NDArray:
     NDArray([[1., 2.],
              [1., 2.]])
     """
-    if x.ndim != 2 or b.ndim != 1 or axis not in {0, 1} or b.shape[0] != x.shape[1 - axis]:  # noqa: PLR2004 - a matrix
+    if x.ndim != 2 or b.ndim != 1 or axis not in {0, 1} or b.shape[0] != x.shape[1 - axis]:  # a matrix
         raise ShapeError(
             f"add_bias: a vector of shape {b.shape} is not added to the {'rows' if axis == 0 else 'columns'} of {x.shape}"
         )
@@ -31,13 +29,13 @@ def add_bias(x: NDArray, b: NDArray, axis: int = 0) -> NDArray:
 
 
 def gemm(
-    A: NDArray,  # noqa: N803 - SINGA's
-    B: NDArray,  # noqa: N803 - likewise
-    C: NDArray | None = None,  # noqa: N803 - likewise
+    A: NDArray,
+    B: NDArray,
+    C: NDArray | None = None,
     alpha: float = 1.0,
     beta: float = 1.0,
-    transA: int = 0,  # noqa: N803 - likewise
-    transB: int = 0,  # noqa: N803 - likewise
+    transA: int = 0,
+    transB: int = 0,
 ) -> NDArray:
     """Return ``alpha * A @ B + beta * C``, of `A` or `B` transposed where that is asked for.
 
@@ -47,7 +45,7 @@ def gemm(
     >>> weft.autograd.gemm(weft.ones((1, 2)), weft.ones((3, 2)), transB=1)
     NDArray([[2., 2., 2.]])
     """
-    found = weft.matmul(A.T if transA else A, B.T if transB else B)
+    found = namespace.matmul(A.T if transA else A, B.T if transB else B)
     if alpha != 1.0:
         found = alpha * found
     if C is None:
@@ -64,7 +62,7 @@ def cossim(a: NDArray, b: NDArray) -> NDArray:
     >>> weft.autograd.cossim(weft.asarray([[1.0, 0.0]]), weft.asarray([[1.0, 1.0]])).round(4)
     NDArray([0.7071])
     """
-    if a.shape != b.shape or a.ndim != 2:  # noqa: PLR2004 - matrices
+    if a.shape != b.shape or a.ndim != 2:  # matrices
         raise ShapeError(f"cossim takes two matrices of one shape, and was given {a.shape} and {b.shape}")
-    lengths = weft.sqrt(weft.sum(a * a, axis=1) * weft.sum(b * b, axis=1))
-    return weft.sum(a * b, axis=1) / lengths
+    lengths = namespace.sqrt(namespace.sum(a * a, axis=1) * namespace.sum(b * b, axis=1))
+    return namespace.sum(a * b, axis=1) / lengths

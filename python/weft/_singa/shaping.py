@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
+from weft._numpy import namespace
 from weft._singa.elementwise import chosen
 from weft.errors import ArgumentValueError, ShapeError
 
@@ -17,31 +17,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._core import NDArray
-
-__all__ = [
-    "cat",
-    "constant_of_shape",
-    "depth_to_space",
-    "expand",
-    "flatten",
-    "gather",
-    "globalaveragepool",
-    "onehot",
-    "pad",
-    "reduce_mean",
-    "reduce_sum",
-    "reshape",
-    "scatter_elements",
-    "shape_of",
-    "slice_of",
-    "space_to_depth",
-    "split",
-    "squeeze",
-    "tile",
-    "transpose",
-    "unsqueeze",
-    "upsample",
-]
 
 
 def reshape(x: NDArray, shape: Sequence[int]) -> NDArray:
@@ -54,7 +29,7 @@ def reshape(x: NDArray, shape: Sequence[int]) -> NDArray:
     (2, 12)
     """
     known = [x.shape[at] if length == 0 and at < x.ndim else length for at, length in enumerate(shape)]
-    return weft.reshape(x, tuple(known))
+    return namespace.reshape(x, tuple(known))
 
 
 def flatten(x: NDArray, axis: int = 1) -> NDArray:
@@ -69,28 +44,28 @@ def flatten(x: NDArray, axis: int = 1) -> NDArray:
     if not -x.ndim <= axis <= x.ndim:
         raise ShapeError(f"flatten: an array of shape {x.shape} has no axis {axis}")
     at = axis + x.ndim if axis < 0 else axis
-    return weft.reshape(x, (math.prod(x.shape[:at]), math.prod(x.shape[at:])))
+    return namespace.reshape(x, (math.prod(x.shape[:at]), math.prod(x.shape[at:])))
 
 
 def transpose(x: NDArray, shape: Sequence[int] | None = None) -> NDArray:
     """Return the axes in another order, by default backwards."""
-    return weft.transpose(x, shape)
+    return namespace.transpose(x, shape)
 
 
 def squeeze(x: NDArray, axis: int | Sequence[int] = ()) -> NDArray:
     """Return the array without axes of length 1: those that are named, or all."""
     named = (axis,) if isinstance(axis, int) else tuple(axis)
-    return weft.squeeze(x, named or tuple(at for at, length in enumerate(x.shape) if length == 1))
+    return namespace.squeeze(x, named or tuple(at for at, length in enumerate(x.shape) if length == 1))
 
 
 def unsqueeze(x: NDArray, axis: int | Sequence[int] = -1) -> NDArray:
     """Return the array with new axes of length 1 at places of the result."""
-    return weft.expand_dims(x, axis if isinstance(axis, int) else tuple(axis))
+    return namespace.expand_dims(x, axis if isinstance(axis, int) else tuple(axis))
 
 
 def shape_of(x: NDArray) -> NDArray:
     """Return the shape as an array."""
-    return weft.asarray(np.array(x.shape, np.int64), device=x.device)
+    return namespace.asarray(np.array(x.shape, np.int64), device=x.device)
 
 
 def constant_of_shape(x: Any, value: float = 0) -> NDArray:
@@ -102,13 +77,13 @@ def constant_of_shape(x: Any, value: float = 0) -> NDArray:
     >>> weft.autograd.constant_of_shape([2], 3)
     NDArray([3., 3.], dtype=float32)
     """
-    shape = [int(length) for length in weft.asarray(x).tolist()]
-    return weft.full(shape, value, np.float32)
+    shape = [int(length) for length in namespace.asarray(x).tolist()]
+    return namespace.full(shape, value, np.float32)
 
 
 def cat(xs: Sequence[NDArray], axis: int = 0) -> NDArray:
     """Return arrays one behind the other along an axis."""
-    return weft.concatenate(list(xs), axis=axis)
+    return namespace.concatenate(list(xs), axis=axis)
 
 
 def split(x: NDArray, axis: int, parts: Sequence[int] | None, num_output: int | None = None) -> tuple[NDArray, ...]:
@@ -158,7 +133,7 @@ def slice_of(
 
 def gather(x: NDArray, axis: int, indices: npt.ArrayLike | NDArray) -> NDArray:
     """Return what lies at indices along an axis; negative ones count from the end."""
-    return weft.take(x, _indices(indices), axis=axis)
+    return namespace.take(x, _indices(indices), axis=axis)
 
 
 def scatter_elements(x: NDArray, indices: Any, updates: Any, axis: int = 0) -> NDArray:
@@ -170,12 +145,12 @@ def scatter_elements(x: NDArray, indices: Any, updates: Any, axis: int = 0) -> N
     >>> weft.autograd.scatter_elements(weft.zeros((1, 4)), [[1, 3]], [[5.0, 7.0]], axis=1)
     NDArray([[0., 5., 0., 7.]])
     """
-    at, values = _indices(indices), weft.asarray(updates, dtype=x.dtype)
+    at, values = _indices(indices), namespace.asarray(updates, dtype=x.dtype)
     if at.ndim != x.ndim or at.shape != values.shape:
         raise ShapeError(f"scatter_elements: x {x.shape}, indices {at.shape} and updates {values.shape} do not fit")
     along = axis + x.ndim if axis < 0 else axis
     key = tuple(
-        at if each == along else weft.arange(length).reshape((-1,) + (1,) * (x.ndim - each - 1))
+        at if each == along else namespace.arange(length).reshape((-1,) + (1,) * (x.ndim - each - 1))
         for each, length in enumerate(at.shape)
     )
     result = x.copy()
@@ -194,20 +169,20 @@ def onehot(axis: int, indices: NDArray, depth: int, values: Sequence[float]) -> 
              [0., 0., 1.]], dtype=float32)
     """
     at = axis + indices.ndim + 1 if axis < 0 else axis
-    places = weft.arange(depth, dtype=indices.dtype).reshape((1,) * at + (depth,) + (1,) * (indices.ndim - at))
-    hit = places == weft.expand_dims(indices, at) % depth
+    places = namespace.arange(depth, dtype=indices.dtype).reshape((1,) * at + (depth,) + (1,) * (indices.ndim - at))
+    hit = places == namespace.expand_dims(indices, at) % depth
     off, on = (np.float32(value) for value in values)
     return chosen(hit, on, off)
 
 
 def tile(x: NDArray, repeats: int | Sequence[int]) -> NDArray:
     """Return the array repeated along each axis."""
-    return weft.tile(x, (repeats,) if isinstance(repeats, int) else tuple(repeats))
+    return namespace.tile(x, (repeats,) if isinstance(repeats, int) else tuple(repeats))
 
 
 def expand(x: NDArray, shape: Sequence[int]) -> NDArray:
     """Return the array repeated to a shape, by broadcasting."""
-    return weft.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(length) for length in shape)))
+    return namespace.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(int(length) for length in shape)))
 
 
 def pad(x: NDArray, mode: str, pads: Sequence[int], constant: float = 0.0) -> NDArray:
@@ -237,8 +212,8 @@ def pad(x: NDArray, mode: str, pads: Sequence[int], constant: float = 0.0) -> ND
         raise ShapeError(f"pad: an array of shape {x.shape} has {2 * x.ndim} sides, and {len(pads)} numbers were given")
     widths = [(int(pads[at]), int(pads[at + half])) for at in range(half)]
     if mode == "constant":
-        return weft.pad(x, widths, mode="constant", constant_values=constant)
-    return weft.pad(x, widths, mode="reflect" if mode == "reflect" else "edge")
+        return namespace.pad(x, widths, mode="constant", constant_values=constant)
+    return namespace.pad(x, widths, mode="reflect" if mode == "reflect" else "edge")
 
 
 def upsample(x: NDArray, mode: str, scales: Sequence[float]) -> NDArray:
@@ -247,7 +222,7 @@ def upsample(x: NDArray, mode: str, scales: Sequence[float]) -> NDArray:
         raise ArgumentValueError(f"upsample: mode is 'nearest', not {mode!r}")
     for axis, scale in enumerate(scales):
         if int(scale) != 1:
-            x = weft.repeat(x, int(scale), axis=axis)
+            x = namespace.repeat(x, int(scale), axis=axis)
     return x
 
 
@@ -266,28 +241,28 @@ def depth_to_space(x: NDArray, blocksize: int, mode: str = "DCR") -> NDArray:
     n, c, h, w = _images("depth_to_space", x, mode)
     inner = c // blocksize**2
     if mode.upper() == "DCR":
-        x = weft.transpose(weft.reshape(x, (n, blocksize, blocksize, inner, h, w)), (0, 3, 4, 1, 5, 2))
+        x = namespace.transpose(namespace.reshape(x, (n, blocksize, blocksize, inner, h, w)), (0, 3, 4, 1, 5, 2))
     else:
-        x = weft.transpose(weft.reshape(x, (n, inner, blocksize, blocksize, h, w)), (0, 1, 4, 2, 5, 3))
-    return weft.reshape(x, (n, inner, h * blocksize, w * blocksize))
+        x = namespace.transpose(namespace.reshape(x, (n, inner, blocksize, blocksize, h, w)), (0, 1, 4, 2, 5, 3))
+    return namespace.reshape(x, (n, inner, h * blocksize, w * blocksize))
 
 
 def space_to_depth(x: NDArray, blocksize: int, mode: str = "DCR") -> NDArray:
     """Return blocks of pixels as channels: what `depth_to_space` undoes."""
     n, c, h, w = _images("space_to_depth", x, mode)
-    x = weft.reshape(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
-    x = weft.transpose(x, (0, 3, 5, 1, 2, 4) if mode.upper() == "DCR" else (0, 1, 3, 5, 2, 4))
-    return weft.reshape(x, (n, c * blocksize**2, h // blocksize, w // blocksize))
+    x = namespace.reshape(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
+    x = namespace.transpose(x, (0, 3, 5, 1, 2, 4) if mode.upper() == "DCR" else (0, 1, 3, 5, 2, 4))
+    return namespace.reshape(x, (n, c * blocksize**2, h // blocksize, w // blocksize))
 
 
 def reduce_sum(x: NDArray, axes: Sequence[int] | None = None, keepdims: int = 1) -> NDArray:
     """Return sums along axes, by default along all."""
-    return weft.sum(x, axis=None if axes is None else tuple(axes), keepdims=bool(keepdims))
+    return namespace.sum(x, axis=None if axes is None else tuple(axes), keepdims=bool(keepdims))
 
 
 def reduce_mean(x: NDArray, axes: Sequence[int] | None = None, keepdims: int = 1) -> NDArray:
     """Return means along axes, by default along all."""
-    return weft.mean(x, axis=None if axes is None else tuple(axes), keepdims=bool(keepdims))
+    return namespace.mean(x, axis=None if axes is None else tuple(axes), keepdims=bool(keepdims))
 
 
 def globalaveragepool(x: NDArray, data_format: str = "channels_first") -> NDArray:
@@ -305,18 +280,18 @@ def globalaveragepool(x: NDArray, data_format: str = "channels_first") -> NDArra
             f"globalaveragepool: data_format is 'channels_first' or 'channels_last', not {data_format!r}"
         )
     axes = range(2, x.ndim) if data_format == "channels_first" else range(1, x.ndim - 1)
-    return weft.mean(x, axis=tuple(axes), keepdims=True)
+    return namespace.mean(x, axis=tuple(axes), keepdims=True)
 
 
 def _indices(given: Any) -> NDArray:
-    found = weft.asarray(given)
+    found = namespace.asarray(given)
     return found if found.dtype.kind in "iu" else found.astype(np.int64)
 
 
 def _images(name: str, x: NDArray, mode: str) -> tuple[int, int, int, int]:
     if mode.upper() not in {"DCR", "CRD"}:
         raise ArgumentValueError(f"{name}: mode is 'DCR' or 'CRD', not {mode!r}")
-    if x.ndim != 4:  # noqa: PLR2004 - images, channels, rows, columns
+    if x.ndim != 4:  # images, channels, rows, columns
         raise ShapeError(f"{name} takes images (N, C, H, W), and was given the shape {x.shape}")
     n, c, h, w = x.shape
     return n, c, h, w

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import weft
+from weft._nn import namespace as nn
 
 if TYPE_CHECKING:
     from weft._core import NDArray
-
-__all__ = ["softmax"]
 
 
 def softmax(x: NDArray, axis: int = 1) -> NDArray:
@@ -21,4 +19,4 @@ def softmax(x: NDArray, axis: int = 1) -> NDArray:
     >>> weft.autograd.softmax(weft.zeros((1, 4)))
     NDArray([[0.25, 0.25, 0.25, 0.25]])
     """
-    return weft.nn.softmax(x, axis)
+    return nn.softmax(x, axis)

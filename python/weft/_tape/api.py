@@ -10,8 +10,6 @@ from weft._ops.creation import zeros_like
 from weft._tape.backward import head_of, walk
 from weft._tape.leaves import is_own_leaf
 
-__all__ = ["Gradients", "backward", "gradients"]
-
 
 class Gradients(Mapping[NDArray, NDArray]):
     """Gradients by the arrays that they belong to, each found by itself, not by its values; in the order of the walk.

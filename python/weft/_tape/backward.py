@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from weft._call.devices import device_of
-from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_pause, tape_walk
+from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_walk
 from weft._ops.creation import full, ones
 from weft._ops.dtypes import astype
 from weft._tape.modes import paused
@@ -15,8 +15,6 @@ from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-__all__ = ["BEYOND", "Beyond", "Head", "entry_of", "head_of", "like", "walk"]
 
 #: Where a walk begins: a node's result, and its gradient.
 Head = tuple[TapeNode, int, NDArray]
@@ -148,11 +146,8 @@ def walk(
         if heard:
             _step(node, sums)
         else:
-            before = tape_pause(True)
-            try:
+            with paused():
                 _step(node, sums)
-            finally:
-                tape_pause(before)
         if not retain and not heard:
             node.release()
         yield from _ready(ready.get(at, ()), sums)

@@ -16,7 +16,7 @@ from weft._core import (
     tape_hears,
     tape_keep,
     tape_note,
-    tape_pause,
+    tape_paused,
 )
 from weft._registry.op import get_op
 from weft._tape.backward import Head, walk
@@ -28,8 +28,6 @@ from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-__all__ = ["checkpoint", "outside_entries"]
 
 
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,17 +162,14 @@ class _Again:
         return self._rule if key == "gradient" else default
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
-        heard = not tape_pause(False)
-        try:
-            with listening(mode=True):
-                results, nodes = self._computed(node, grads, heard=heard)
-                heads: list[Head] = [
-                    (*found, g) for y, g in zip(results, grads, strict=True) if (found := tape_entry(y)) is not None
-                ]
-                wanted = [*nodes, *dict.fromkeys(entry[0] for entry in self._outside)]
-                answer = {(each, index): gradient for each, index, gradient in walk(heads, wanted, heard=heard)}
-        finally:
-            tape_pause(not heard)
+        heard = not tape_paused()
+        with listening(mode=True):
+            results, nodes = self._computed(node, grads, heard=heard)
+            heads: list[Head] = [
+                (*found, g) for y, g in zip(results, grads, strict=True) if (found := tape_entry(y)) is not None
+            ]
+            wanted = [*nodes, *dict.fromkeys(entry[0] for entry in self._outside)]
+            answer = {(each, index): gradient for each, index, gradient in walk(heads, wanted, heard=heard)}
         return (*(answer.get((each, 0)) for each in nodes), *(answer.get(entry) for entry in self._outside))
 
     def _computed(

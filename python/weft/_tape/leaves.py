@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from weft._call.operands import as_array
-from weft._call.symbol_hook import compose, is_symbol
 from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
 from weft._registry.avals import like_first
+from weft._registry.gradients import no_gradient
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import compose, is_symbol
 from weft._tape.modes import flag, paused
 from weft.errors import GradientError
 
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
     from weft._graph.symbols import Symbol
-
-__all__ = [
-    "apart",
-    "as_leaf",
-    "check_differentiable",
-    "is_leaf",
-    "is_open",
-    "is_own_leaf",
-    "requires_grad",
-    "stop_gradient",
-]
 
 
 def check_differentiable(x: NDArray, name: str) -> None:
@@ -49,7 +39,7 @@ def _requires_grad(self: NDArray) -> bool:
     return tape_entry(self) is not None
 
 
-def _require_grad(self: NDArray, value: bool) -> None:  # noqa: FBT001 - an attribute's setter
+def _require_grad(self: NDArray, value: bool) -> None:
     if not flag(value, "requires_grad"):
         tape_forget(self)
     elif tape_entry(self) is None:
@@ -82,6 +72,7 @@ def is_open(x: NDArray) -> bool:
 
 
 requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc__)
+setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - the class is made elsewhere, without it
 
 
 def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums") -> tuple[NDArray, TapeNode]:
@@ -95,7 +86,7 @@ def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums")
     check_differentiable(array, name)
     outer = tape_hears((array,))
     handle, node = tape_apart(array, get_op("tape.identity") if outer else None, leaf=True)
-    assert node is not None  # noqa: S101 - for the type checker: a leaf has one
+    assert node is not None  # a leaf has one
     return handle, node
 
 
@@ -115,6 +106,9 @@ def _constant(x: Any) -> Any:
 @register_op("stop_gradient", infer=like_first, inplace=[(0, 0)])
 def _op(out: Elements, x: Elements) -> None:
     np.copyto(out, x)
+
+
+no_gradient("stop_gradient")
 
 
 _op.set_attribute("inplace_identity", [True])

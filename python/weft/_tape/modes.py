@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from weft._core import tape_mode, tape_pause
+from weft._core import Scope, tape_mode
 from weft.errors import ArgumentTypeError
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-__all__ = ["LISTENING", "TRAINING", "flag", "listening", "no_grad", "paused"]
 
 #: None where nobody has said: then the tape listens.
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
@@ -36,8 +29,21 @@ def flag(value: object, name: str) -> bool:
     raise ArgumentTypeError(f"{name} is True or False, not {value!r}")
 
 
-@contextmanager
-def no_grad() -> Generator[None]:
+def train(*, mode: bool) -> None:
+    """Let layers train and the tape listen from now on, or neither.
+
+    Examples
+    --------
+    >>> from weft._tape.modes import TRAINING, train
+    >>> train(mode=True)
+    >>> TRAINING.get()
+    True
+    >>> train(mode=False)
+    """
+    Scope((TRAINING, mode), (LISTENING, mode)).__enter__()  # both in one call: an interrupt leaves either both or none
+
+
+def no_grad() -> Scope:
     """Let nothing be heard in the block: what it computes needs no gradient, and it may write to leaves.
 
     Holds for this thread, or task of asyncio, and what it calls; `weft.grad` and its like listen in the block all the same.
@@ -52,28 +58,14 @@ def no_grad() -> Generator[None]:
     >>> w.requires_grad
     True
     """
-    with listening(mode=False):
-        yield
+    return listening(mode=False)
 
 
-@contextmanager
-def listening(*, mode: bool) -> Generator[None]:
+def listening(*, mode: bool) -> Scope:
     """Let the tape listen in the block, or not; if it does, even where this thread is paused."""
-    token = LISTENING.set(mode)
-    before = tape_pause(False) if mode else None
-    try:
-        yield
-    finally:
-        LISTENING.reset(token)
-        if before is not None:
-            tape_pause(before)
+    return Scope((LISTENING, mode), paused=False if mode else None)
 
 
-@contextmanager
-def paused() -> Generator[None]:
+def paused() -> Scope:
     """Let nothing be heard that this thread does until the block ends."""
-    before = tape_pause(True)
-    try:
-        yield
-    finally:
-        tape_pause(before)
+    return Scope(paused=True)

@@ -1,15 +1,100 @@
-"""Nested arguments: lists, tuples, dicts and dataclasses of arrays, taken apart and put together again."""
+"""Nested arguments: lists, tuples, dicts, named tuples and dataclasses, taken apart and put together again.
+
+The tape takes subclasses of these, too, and None for a structure without leaves, as optional parameters are; dataclasses are
+made anew by their class. Programs take them `exact`: their core knows a structure by its class, and their leaves are all
+that is no container.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
-from functools import partial
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["flatten", "map_arrays", "several"]
+
+def class_of(value: object) -> Any:
+    """Return the class of a value.
+
+    Examples
+    --------
+    >>> from weft._tape.pytree import class_of
+    >>> class_of(1.5)
+    <class 'float'>
+    """
+    return type(value)
+
+
+def is_named(kind: Any) -> bool:
+    """Return whether a class is of named tuples."""
+    return tuple in kind.__mro__ and hasattr(kind, "_fields")
+
+
+def fields_of(kind: Any, *, exact: bool = True) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields: all of them, or those that its class is made of."""
+    listed: Callable[[Any], tuple[Field[Any], ...]] = fields
+    return tuple(field.name for field in listed(kind) if exact or field.init)
+
+
+def parts_of(value: Any, *, exact: bool = True) -> list[Any] | None:
+    """Return what a container holds, in order; None if the value is no container."""
+    kind = class_of(value)
+    if kind is list or kind is tuple or is_named(kind) or (not exact and isinstance(value, (list, tuple))):
+        return list(value)
+    if kind is dict or (not exact and isinstance(value, dict)):
+        return list(value.values())
+    if is_dataclass(kind):
+        return [getattr(value, name) for name in fields_of(kind, exact=exact)]
+    return [] if value is None and not exact else None
+
+
+def rebuilt(value: Any, parts: list[Any], *, exact: bool = True) -> Any:
+    """Return a container like `value` that holds `parts`."""
+    kind = class_of(value)
+    if value is None:
+        return None
+    if is_named(kind):
+        return kind._make(parts)
+    if isinstance(value, dict):
+        return dict(zip(value, parts, strict=True))
+    if isinstance(value, (list, tuple)):
+        return parts if kind is list else kind(parts)
+    names = fields_of(kind, exact=exact)
+    return of_fields(kind, names, *parts) if exact else replace(value, **dict(zip(names, parts, strict=True)))
+
+
+def of_fields(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:
+    """Return an instance with these fields, without running what its class does when one is made."""
+    made = object.__new__(kind)
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def walk(value: object, whole: type[Any] | None = None, *, exact: bool = True) -> Iterator[Any]:
+    """Yield all that is in `value` and is no container, in order; a value of the class `whole` is none."""
+    parts = None if whole is not None and isinstance(value, whole) else parts_of(value, exact=exact)
+    if parts is None:
+        yield value
+        return
+    for part in parts:
+        yield from walk(part, whole, exact=exact)
+
+
+def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] | None = None, *, exact: bool = True) -> Any:
+    """Return a structure like `value` with these leaves.
+
+    Examples
+    --------
+    >>> from weft._tape.pytree import unflattened
+    >>> unflattened((1, [2, {"a": 3}]), iter("xyz"))
+    ('x', ['y', {'a': 'z'}])
+    """
+    parts = None if whole is not None and isinstance(value, whole) else parts_of(value, exact=exact)
+    if parts is None:
+        return next(leaves)
+    return rebuilt(value, [unflattened(part, leaves, whole, exact=exact) for part in parts], exact=exact)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
@@ -22,45 +107,7 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     >>> leaves, build([10, 20, 30])
     ([1, 2, 3], {'w': [10, 20], 'b': (30, None)})
     """
-    leaves: list[Any] = []
-    make = _take_apart(tree, leaves)
-
-    def build(found: list[Any]) -> Any:
-        return make(iter(found))
-
-    return leaves, build
-
-
-def _take_apart(tree: Any, leaves: list[Any]) -> Callable[..., Any]:
-    if tree is None:
-        return _nothing
-    if _is_a(tree, dict):
-        parts = {key: _take_apart(value, leaves) for key, value in tree.items()}
-        return partial(_build, lambda found: dict(zip(parts, found, strict=True)), list(parts.values()))
-    if _is_a(tree, tuple | list):
-        make: Any = getattr(tree, "_make", tree.__class__)  # of a named tuple
-        return partial(_build, make, [_take_apart(value, leaves) for value in tree])
-    if is_dataclass(tree) and not isinstance(tree, type):
-        names = [field.name for field in fields(tree) if field.init]
-        return partial(
-            _build,
-            lambda found: replace(tree, **dict(zip(names, found, strict=True))),
-            [_take_apart(getattr(tree, name), leaves) for name in names],
-        )
-    leaves.append(tree)
-    return next
-
-
-def _is_a(tree: object, kind: Any) -> bool:
-    return isinstance(tree, kind)
-
-
-def _nothing(_: Iterator[Any]) -> None:
-    return None
-
-
-def _build(make: Callable[[list[Any]], Any], parts: list[Callable[..., Any]], rest: Iterator[Any]) -> Any:
-    return make([part(rest) for part in parts])
+    return list(walk(tree, exact=False)), lambda found: unflattened(tree, iter(found), exact=False)
 
 
 def several(answer: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from weft._core import NDArray, TapeNode, tape_entry, tape_walk
 from weft._ops.creation import zeros_like
+from weft._registry import hooks
 from weft._tape.backward import Head, head_of, like, walk
 from weft._tape.leaves import apart, as_leaf
 from weft._tape.modes import listening
@@ -18,8 +19,6 @@ from weft.errors import ArgumentTypeError, GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-__all__ = ["check_function", "grad", "jvp", "value_and_grad", "vjp"]
 
 _A_VALUE = "a plain value, which does not tell how it was computed: return the array itself, without item(), float() or numpy()"
 
@@ -34,7 +33,7 @@ def check_function(usage: str, fn: object) -> None:
 def grad(
     fn: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,  # noqa: FBT001, FBT002 - as in JAX
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that returns the gradients of `fn`, which returns a scalar.
 
@@ -82,7 +81,7 @@ def grad(
 def value_and_grad(
     fn: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,  # noqa: FBT001, FBT002 - as in JAX
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that returns what `fn` returns and its gradients; parameters as in `grad`.
 
@@ -186,7 +185,7 @@ class _Call:
             returned: Any = fn(*given, **kw)
         self.aux: Any = None
         if has_aux:
-            if returned.__class__ is not tuple or len(returned) != 2:  # noqa: PLR2004 - a pair
+            if returned.__class__ is not tuple or len(returned) != 2:  # a pair
                 raise GradientError(
                     "with has_aux=True the function returns a pair: what is differentiated, and the rest"
                 )
@@ -259,7 +258,7 @@ def jvp(
     fn: Callable[..., Any],
     primals: Sequence[Any],
     tangents: Sequence[Any],
-    has_aux: bool = False,  # noqa: FBT001, FBT002 - as in JAX
+    has_aux: bool = False,
 ) -> tuple[Any, ...]:
     """Call `fn` and return its result with the result's change for a change of the arguments.
 
@@ -324,3 +323,6 @@ def _shape_of(tree: Any) -> Any:
 class _Place:
     def __repr__(self) -> str:
         return "*"
+
+
+hooks.vjp.set(vjp)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, tape_hears, tape_keep, tape_note
+from weft._registry import hooks
+from weft._registry.symbol_hook import is_symbol
 from weft._tape.modes import paused
 from weft._tape.pytree import several
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["Operator"]
 
 
 class _Saved(Protocol):
@@ -79,9 +78,7 @@ class Operator:
     def __call__(self, *arrays: Any) -> Any:
         """Compute the results; the tape hears one op, whose gradient is `backward`. Of symbols, compose one."""
         if any(map(is_symbol, arrays)):
-            from weft._graph.own_operators import applied  # noqa: PLC0415 - which knows the functions of arrays
-
-            return applied(self, arrays)
+            return hooks.apply_operator(self, arrays)
         like = next((x for x in arrays if isinstance(x, NDArray)), None)
         given = tuple(x if isinstance(x, NDArray | bool | int | float | complex) else as_array(x, like) for x in arrays)
         if not tape_hears(given):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from weft._trace.lanes import Lane
     from weft._trace.views import Views
 
-__all__ = ["write_events"]
-
 _ENGINE, _QUEUES = 1, 2  # process numbers
 _SHORTEST_QUEUE = 1_000  # ns: what waited for less needs no event of its own
 

@@ -12,8 +12,6 @@ from weft._trace.record import NO_OP, Record
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["CriticalPath", "critical_path"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CriticalPath:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from weft._trace.measures import Times
     from weft._trace.record import Record
 
-__all__ = ["Curve", "curves"]
-
 _POINTS = 20_000  # of a curve: more are thinned out
 
 

@@ -15,8 +15,6 @@ from weft._trace.record import Access, Record
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["dependencies"]
-
 
 def dependencies(record: Record) -> npt.NDArray[np.int64]:
     """Return the pairs of ops of which the second waits for the first.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._trace.views import Views
 
-__all__ = ["GRAPHS", "TIMELINES", "check", "write", "write_graph", "write_timeline"]
-
 EVENTS = (".json", ".json.gz")
 TIMELINES = (".png", ".svg", ".html")
 GRAPHS = (".dot", ".svg")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from weft._trace.views import Views
 
-__all__ = ["write_dot", "write_svg"]
-
 _LARGEST = 500  # ops that Graphviz lays out in seconds
 
 

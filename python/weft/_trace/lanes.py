@@ -18,8 +18,6 @@ from weft._trace.record import NONE, Kind, Record
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Lane", "Spans", "spans"]
-
 
 @dataclass(frozen=True, slots=True)
 class Lane:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft._trace.views import Views
 
-__all__ = ["draw_layers"]
-
 _SWEEPS = 6  # over the layers, to bring together what is connected
 _NAMED = 250  # ops: names of more would hide each other
 _LARGEST = 60.0  # inches

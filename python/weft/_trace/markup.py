@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["framed", "pictured", "table"]
-
 
 def framed(page: str, height: int) -> str:
     """Return a whole page as a part of another one, whose styles and scripts it does not meet."""

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Times", "covered", "levels", "shared", "thinned"]
-
 Times: TypeAlias = "npt.NDArray[np.int64]"
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Drawn", "bar", "in_notebook"]
-
 
 def in_notebook() -> bool:
     """Return whether the cell of a notebook runs, or anything else that shows what IPython displays.

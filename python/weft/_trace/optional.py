@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["need"]
-
 
 def need(name: str) -> Any:
     """Return a module of a package that need not be installed.

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from weft._trace.summary import Summary
     from weft._trace.views import Views
 
-__all__ = ["page_of", "write_page"]
-
 #: In this order: classes before what uses them.
 _SCRIPTS = ("trace", "units", "viewport", "layout", "lanes", "scale", "arrows", "search", "details", "main")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._trace.record import Record
 
-__all__ = ["COLOURS", "FAILED", "shade_of_names", "shades"]
-
 COLOURS = {
     Kind.CALLABLE: "#0077bb",
     Kind.NATIVE: "#44bb99",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from weft._trace.views import Views
 
-__all__ = ["draw_timeline"]
-
 _WIDTH = 14.0  # inches
 _DPI = 140
 _LANES = 0.86  # part of the width that lanes have
@@ -222,4 +220,4 @@ def _write_names(
 def _ink_on(colour: str) -> str:
     """Return black or white, whichever is read better on a colour."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#111111" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "#ffffff"  # noqa: PLR2004 - luminance
+    return "#111111" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "#ffffff"  # luminance

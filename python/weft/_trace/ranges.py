@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     Wrap: TypeAlias = Callable[[Callable[..., object], str | None], Callable[..., object]]
 
-__all__ = ["profiler_ranges"]
-
 
 def profiler_ranges() -> Wrap | None:
     """Return what wraps a callable, given with its name or None, in a range; None where ``nvtx`` is not installed."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["NONE", "NO_OP", "Access", "Kind", "Ops", "Outcome", "Record", "Stream", "Thread", "Traced"]
-
 #: In `worker` and `stream`: there is none.
 NONE = 65535
 #: In `parent`: the op was not pushed inside another one.

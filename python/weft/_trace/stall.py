@@ -12,8 +12,6 @@ from weft._trace.units import seconds
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Report", "Running", "Waiting", "describe", "log_device_stall", "log_stall", "name_running"]
-
 _log = logging.getLogger("weft")
 _PACKAGE = str(Path(__file__).parents[1])
 _SHOWN = 10  # ops of each list, as many as a chain has

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from weft._trace.critical import CriticalPath
 
-__all__ = ["DeviceSummary", "OpSummary", "Summary", "summarize"]
-
 _SHOWN = 8  # ops of the critical path, and names of failed ones, that a printed summary names
 _COLUMNS = ("op", "kind", "count", "total", "mean", "longest", "mean queue", "critical")
 _ON_DEVICES = ("mean issue", "moved")  # further columns, if anything ran on a device
@@ -179,7 +177,9 @@ class Summary:
         rows = [self._columns(), *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         aligned = [
-            "  ".join(cell.ljust(width) if at < 2 else cell.rjust(width) for at, (cell, width) in enumerate(row))  # noqa: PLR2004 - name and kind are words
+            "  ".join(
+                cell.ljust(width) if at < 2 else cell.rjust(width) for at, (cell, width) in enumerate(row)
+            )  # name and kind are words
             for row in (zip(cells, widths, strict=True) for cells in rows)
         ]
         rule = "  ".join("-" * width for width in widths)
@@ -196,7 +196,7 @@ class Summary:
         box, table, console = need("rich.box"), need("rich.table"), need("rich.console")
         ops = table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for at, name in enumerate(self._columns()):
-            ops.add_column(name, justify="left" if at < 2 else "right", overflow="fold")  # noqa: PLR2004 - as above
+            ops.add_column(name, justify="left" if at < 2 else "right", overflow="fold")
         for row in self._rows():
             ops.add_row(*map(_escaped, row))
         figures = table.Table.grid(padding=(0, 2))

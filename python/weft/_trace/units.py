@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["amount", "seconds"]
-
 _THOUSAND = 1000.0
 
 

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["Views"]
-
-
 class Views:
     """What can be seen in a record.
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
 
-__all__ = ["add_to", "main", "or_tables"]
-
 _DESCRIPTION = "Measure weft on this machine, beside the peers that are installed. Without a NAME: tables."
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from weft.bench.runners import Runner
     from weft.bench.settings import Settings
 
-__all__ = ["callable_jobs", "native_jobs"]
-
 _NANOSECONDS = 1
 _MICROSECONDS = 1000
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from weft.bench.native_ops import NativeOps
     from weft.bench.settings import Settings
 
-__all__ = ["floor_jobs"]
-
 
 def floor_jobs(native: NativeOps | None, settings: Settings) -> list[Job]:
     """Return the floors' jobs, in nanoseconds per call."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from weft.bench.native_ops import NativeOps
     from weft.bench.settings import Settings
 
-__all__ = ["EXP_FLOATS", "Slot", "flag_latency", "peer_latency_jobs", "weft_latency_jobs"]
-
 EXP_FLOATS = 20_000
 # Bytecode between two samples, long enough for an idle worker to go to sleep.
 _PAUSE_NS = 2_000_000

@@ -5,8 +5,6 @@ from __future__ import annotations
 from weft._machine.processors import cpu_quota, load_average, processor_name, system, usable_cpus
 from weft._machine.software import python, version_of
 
-__all__ = ["describe"]
-
 _PACKAGES = ("weft", "numpy", "torch", "jax", "numexpr", "dask")
 
 

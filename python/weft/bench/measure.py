@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from weft.bench.runners import Runner
     from weft.bench.settings import Settings
 
-__all__ = ["OUTSIDE", "Additions", "measure"]
-
 _ELSEWHERE = "not timed here: benches/run.py in a checkout does"
 _NO_OPS = "not available: the C library has no functions of one pointer to call"
 

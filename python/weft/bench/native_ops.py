@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["FLAG_BYTES", "NativeOps", "load"]
-
 #: At least a signal set's on every system.
 FLAG_BYTES = 128
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["INDEPENDENT_VARIABLES", "PATTERNS", "Op", "Program", "State", "make_program", "serial_digest"]
-
 PATTERNS = ("chain", "independent", "fan", "random", "stencil")
 _SEED = 0x77656674
 INDEPENDENT_VARIABLES = 1024
@@ -84,7 +82,7 @@ def _fan_op(i: int) -> Op:
 
 def _random_op(draws: Iterator[int]) -> Op:
     chosen: list[int] = []
-    while len(chosen) < 3:  # noqa: PLR2004 - two reads and a mutation, all distinct
+    while len(chosen) < 3:  # two reads and a mutation, all distinct
         variable = next(draws) % _RANDOM_VARIABLES
         if variable not in chosen:
             chosen.append(variable)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft.bench.samples import Job
 
-__all__ = ["progress"]
-
 
 @contextmanager
 def progress(title: str, total: int) -> Generator[Callable[[Job], None]]:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft.bench.native_ops import NativeOps
     from weft.bench.settings import Settings
 
-__all__ = ["peer_push_jobs", "weft_push_jobs"]
-
 _PUSHERS = (1, 2, 4)
 _VARIABLES_PER_PUSHER = 64
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from weft.bench.samples import Samples
     from weft.bench.tables import Grid
 
-__all__ = ["Statistic", "best_peer", "ratio_grids"]
-
 Statistic: TypeAlias = Literal["minimum", "median"]
 
 _OWN = ("weft", NATIVE_WEFT)

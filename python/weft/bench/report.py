@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from weft.bench.settings import Settings
     from weft.bench.tables import Grid
 
-__all__ = ["Report"]
-
 
 class Report:
     """One run.

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     import weft
     from weft.bench.native_ops import NativeOps
 
-__all__ = [
-    "CHUNKED_MAP",
-    "NATIVE_WEFT",
-    "CounterRunner",
-    "MapRunner",
-    "NativeRunner",
-    "Runner",
-    "WeftRunner",
-    "bind",
-    "no_op",
-]
-
 V = TypeVar("V")
 
 #: The one peer that is not handed op after op: many ops of it are one task.

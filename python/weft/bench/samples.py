@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-__all__ = ["Cell", "Job", "Samples", "VerificationError", "interleave", "quiet", "watched"]
-
 # More than any repetition takes, on a loaded machine too.
 _HANG_S = 300
 

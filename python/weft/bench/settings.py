@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["TABLES", "Settings"]
-
 #: The names of the tables.
 TABLES = ("A", "B", "C", "D", "E", "F", "M", "N", "R")
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from weft.bench.samples import Cell, Samples
 
-__all__ = ["TABLES", "Grid", "Table", "grid", "number"]
-
 #: A title, and rows, of which the first is the header.
 Grid: TypeAlias = tuple[str, list[list[str]]]
 
@@ -84,9 +82,9 @@ def number(value: float) -> str:
     ('1234', '-0.051')
     """
     size = abs(value)
-    if size >= 100:  # noqa: PLR2004 - three digits stand before the point
+    if size >= 100:  # three digits stand before the point
         return f"{value:.0f}"
-    if size >= 10:  # noqa: PLR2004
+    if size >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}" if size >= 1 else f"{value:.3f}"
 

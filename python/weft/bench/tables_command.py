@@ -14,8 +14,6 @@ from weft.bench.settings import TABLES, Settings
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-__all__ = ["add_options", "add_to", "settings_of"]
-
 _DESCRIPTION = """\
 Verify every implementation, then time them in turns: A. native ops with dependencies, B. Python callables with
 dependencies, C. array additions, D. a script with hidden parallelism, E. ops beside a busy main thread,

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from weft._call.calls import one
 from weft._call.copies import copy_cast
 from weft._call.outputs import check_writable
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, beside
 from weft._ops.elementwise import divide
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import is_symbol
 from weft.distributed import _halves as halves, _mpi, _nccl
 from weft.distributed._registry import find
 from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from weft._registry.gradients import Node
     from weft._registry.op import Op
     from weft.distributed._communicator import Communicator
-
-__all__ = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "recv", "reduce_scatter", "send", "whole"]
 
 #: Elements that MPI counts in one call.
 _MOST = 2**31 - 1
@@ -227,7 +226,7 @@ def _carry(
 ) -> None:
     """Push what moves elements as they are: by NCCL where they are on a GPU, by MPI elsewhere."""
     array = target if source is None else source
-    assert array is not None, "there is something to move"  # noqa: S101 - a barrier goes another way
+    assert array is not None, "there is something to move"  # a barrier goes another way
     if array._elsewhere:
         _nccl.push(comm, verb, work, count, target, source, peer=peer, tag=tag)
     else:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Reduction: TypeAlias = Literal["sum", "mean", "max", "min"]
 
-__all__ = ["Communicator"]
-
 #: Seconds for calls to hear at the exit that they are given up on.
 _SOON = 2.0
 

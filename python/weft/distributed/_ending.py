@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import traceback
 
-__all__ = ["reason_of_exit"]
-
 
 def reason_of_exit() -> str:
     """Return the exception that nobody has caught and its line; nothing if there was none."""

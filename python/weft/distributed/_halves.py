@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft.distributed._communicator import Communicator
 
-__all__ = ["push"]
-
 _BY: dict[str, Any] = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 

@@ -22,8 +22,6 @@ from weft.errors import (
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["checking", "datatype_of", "library", "module", "neighbours", "operation_of", "time_limit"]
-
 #: Seconds that a rank waits for the others, if nobody says otherwise.
 _PATIENCE = 600.0
 
@@ -140,7 +138,7 @@ def operation_of(op: str, dtype: DType) -> int:
         If there is none of this dtype.
     """
     check_operation(op, dtype)
-    assert dtype.name != "float16", "it is reduced by weft"  # noqa: S101 - MPI would add bits
+    assert dtype.name != "float16", "it is reduced by weft"  # MPI would add bits
     mpi = module()
     handle: int = mpi._handleof(getattr(mpi, _OPERATIONS[op][0]))
     return handle

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft.distributed._communicator import Communicator
 
-__all__ = ["Road", "check", "push"]
-
 #: NCCL's numbers of dtypes, and how many of them an element is. These it reduces.
 _REDUCED = {
     "int8": (0, 1),
@@ -193,7 +191,7 @@ def push(
     if tag:
         raise CommunicatorValueError(f"NCCL's messages have no tags, and tag={tag} was given: leave it out")
     array = target if target is not None else source
-    assert array is not None, "there is something to move"  # noqa: S101 - a barrier is MPI's
+    assert array is not None, "there is something to move"  # a barrier is MPI's
     kind, times, operation = 1, array.itemsize, 0
     if reduction is not None:
         kind, times, operation = _number(reduction, array.dtype)
@@ -212,7 +210,7 @@ def push(
 
     def run(*views: Any) -> None:
         stream = cuda_current_stream()
-        assert stream is not None, "its arrays are on a device"  # noqa: S101 - so it runs on a stream of theirs
+        assert stream is not None, "its arrays are on a device"  # so it runs on a stream of theirs
         places = [view.data.ptr for view in views]
         if in_place:
             to = at = places[0]

@@ -10,8 +10,6 @@ from weft.errors import CommunicatorError
 if TYPE_CHECKING:
     from weft.distributed._communicator import Communicator
 
-__all__ = ["Absent", "enter", "find", "is_open", "leave", "names", "unpickled", "unused"]
-
 _open: weakref.WeakValueDictionary[str, Communicator] = weakref.WeakValueDictionary()
 
 

@@ -49,12 +49,13 @@ impl Array {
 
     /// A view of a buffer.
     pub fn on(buffer: Arc<Buffer>, mut layout: Layout, dtype: DType) -> Result<Self, ArrayError> {
-        if layout.size() == 0 {
+        let size = layout.checked_size(dtype.size())?;
+        if size == 0 {
             layout.offset = 0; // there is nothing anywhere
         }
-        layout.check(dtype.size(), buffer.bytes())?;
+        layout.check_reach(dtype.size(), buffer.bytes())?;
         let contiguous = layout.is_contiguous(dtype.size());
-        let flat = contiguous && layout.offset == 0 && layout.size() * dtype.size() == buffer.bytes();
+        let flat = contiguous && layout.offset == 0 && size * dtype.size() == buffer.bytes();
         Ok(Self { buffer, layout, dtype, contiguous, flat })
     }
 

@@ -2,51 +2,15 @@
 
 use super::presence::are_flat;
 use super::split::{is_well, join, set_apart, split};
+use super::uses::Use;
 use super::{Access, Array};
 use crate::memory::{Buffer, Part, Pushing, RANGES, Ranges};
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::Arc;
 use weft_engine::{AccessKind, Accesses, Engine, EngineError, Payload, PushOptions, Variable, drop_later};
 
 /// Variables of ranges, with what is done to them.
 pub(super) type Parts = SmallVec<[(Variable, AccessKind); 4]>;
-
-/// What an op does with one buffer, all its arrays on it taken together.
-struct Use {
-    /// It looks at, or writes to, all of it.
-    whole: bool,
-    /// It writes to a part of it.
-    writes_part: bool,
-    /// One of its arrays that are still to be entered, which it looks at, has bytes in common with the one in question.
-    is_seen: bool,
-    /// How many of its arrays come before the one in question, how many there are, and to how many it writes.
-    before: usize,
-    count: usize,
-    written: usize,
-}
-
-impl Use {
-    #[inline]
-    fn of(arrays: &[(&Array, Access)], index: usize) -> Self {
-        let (buffer, own) = (arrays[index].0.buffer(), arrays[index].0.range());
-        let mut all = Self { whole: false, writes_part: false, is_seen: false, before: 0, count: 0, written: 0 };
-        for (other, (array, access)) in arrays.iter().enumerate() {
-            if Arc::ptr_eq(array.buffer(), buffer) {
-                let range = array.range();
-                let whole = buffer.is_whole(&range);
-                all.whole |= whole;
-                all.written += usize::from(*access != Access::Read);
-                let overlaps = range.start < own.end && own.start < range.end;
-                all.is_seen |= other > index && *access != Access::Overwrite && overlaps;
-                all.writes_part |= !whole && !range.is_empty() && *access != Access::Read;
-                all.before += usize::from(other < index);
-                all.count += 1;
-            }
-        }
-        all
-    }
-}
 
 /// Notes what the op does with one of its arrays, changes the buffer's state if need be, and collects the variables
 /// of ranges. Answers what is done to the buffer's own variable, if anything.
@@ -58,6 +22,7 @@ fn enter(
     pushing: &mut Pushing,
     arrays: &[(&Array, Access)],
     index: usize,
+    of_op: Use,
     parts: &mut Parts,
 ) -> Result<Option<AccessKind>, EngineError> {
     let (array, mut access) = arrays[index];
@@ -65,7 +30,6 @@ fn enter(
     if access == Access::Overwrite && !array.is_contiguous() && !array.layout().is_dense(array.dtype().size()) {
         access = Access::Mutate; // what lies between its elements stays
     }
-    let of_op = Use::of(arrays, index);
     let is_whole = buffer.is_whole(&range);
     if range.is_empty() && !is_whole {
         return Ok(Some(AccessKind::Read)); // there is nothing to be looked at, or written
@@ -122,8 +86,8 @@ fn enter_each<'a>(
     accesses: &mut Accesses<'a>,
 ) -> Result<(), EngineError> {
     let mut kinds = SmallVec::<[Option<AccessKind>; 4]>::new();
-    for index in 0..arrays.len() {
-        kinds.push(enter(pushing, arrays, index, parts)?);
+    for (index, of_op) in Use::of_all(arrays).into_iter().enumerate() {
+        kinds.push(enter(pushing, arrays, index, of_op, parts)?);
     }
     for ((array, _), kind) in arrays.iter().zip(kinds) {
         if let Some(kind) = kind {
@@ -147,22 +111,64 @@ pub(crate) fn enqueue<P: Payload>(
 ) -> Result<(), EngineError> {
     let mut parts = Parts::new();
     let mut accesses = Accesses::new(engine);
-    if let Err(error) = enter_all(pushing, (arrays, variables, after), &mut parts, &mut accesses) {
+    if let Err(error) = enter_all(pushing, engine, (arrays, variables, after), &mut parts, &mut accesses) {
         drop_later(payload); // not under the lock
         return Err(error);
     }
-    engine.enqueue(payload, &mut accesses, options)
+    let entered = engine.enqueue(payload, &mut accesses, options);
+    drop(accesses);
+    if entered.is_err() && !parts.is_empty() {
+        for (array, _) in arrays {
+            unwrite(pushing, array.buffer(), parts.iter().map(|(variable, kind)| (variable, *kind)));
+        }
+    }
+    entered
 }
 
-/// Notes what an op does with its arrays, and collects its accesses.
+/// The engine was closed while an op with these variables was noted: what it was to write is as it was, and whoever comes next
+/// to any range of the buffer comes behind all that the op was to come behind.
+#[cold]
+pub(crate) fn unwrite<'a>(
+    pushing: &mut Pushing,
+    buffer: &Buffer,
+    variables: impl Iterator<Item = (&'a Variable, AccessKind)>,
+) {
+    let ranges = buffer.ranges.get(pushing);
+    if !ranges.split {
+        return;
+    }
+    ranges.parts.iter_mut().for_each(|part| part.written = false);
+    for (variable, _) in variables.filter(|(_, kind)| *kind != AccessKind::Read) {
+        let range = 0..buffer.bytes();
+        ranges.parts.push(Part { range, variable: variable.clone(), written: false, is_shared: true });
+    }
+}
+
+/// Refuses an op on ranges before anything is noted, if the engine would.
+pub(crate) fn check_open<'a>(
+    engine: &Engine,
+    mut variables: impl Iterator<Item = (&'a Variable, AccessKind)>,
+) -> Result<(), EngineError> {
+    if engine.is_closed() && !engine.is_inside_op() {
+        return Err(EngineError::Closed { engine: engine.name().to_owned() });
+    }
+    variables.try_for_each(|(variable, kind)| Accesses::new(engine).add(variable, kind))
+}
+
+/// Notes what an op does with its arrays, and collects its accesses. What may be refused is asked for before anything is noted.
 #[inline]
 fn enter_all<'a>(
     pushing: &mut Pushing,
+    engine: &Engine,
     (arrays, variables, after): Touched<'_, 'a>,
     parts: &'a mut Parts,
     accesses: &mut Accesses<'a>,
 ) -> Result<(), EngineError> {
-    if are_flat(pushing, arrays) {
+    let is_flat = are_flat(pushing, arrays);
+    if !is_flat || !variables.is_empty() {
+        check_open(engine, variables.iter().map(|(variable, kind)| (*variable, *kind)))?;
+    }
+    if is_flat {
         for (array, access) in arrays {
             let ranges = array.buffer().ranges.get(pushing);
             ranges.note(*access == Access::Read);

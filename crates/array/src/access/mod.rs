@@ -17,7 +17,7 @@
 //! buffer since it was last written to, there are two barriers: one behind the writers, which makes a base of its own, a variable that fails as the
 //! buffer's does; and one behind the readers, which takes variables of their ranges.
 //!
-//! An op that has the whole of a buffer and writes to a range of it too has all of it.
+//! An op that has the whole of a buffer and writes to a range of it too has all of it; so has an op on more than [`RANGES`] ranges.
 //!
 //! So writes to disjoint ranges run side by side, unless both lie in one that was named before; and two accesses to
 //! overlapping ranges meet at the variable of such a one.
@@ -39,9 +39,10 @@ mod presence;
 mod split;
 mod standing;
 mod telling;
+mod uses;
 
 pub use array::Array;
-pub(crate) use enter::enqueue;
+pub(crate) use enter::{check_open, enqueue, unwrite};
 pub use granted::{granted, granting};
 pub(crate) use granted::{refuse, refuse_bytes};
 pub(crate) use ports::{Bound, enter_touched};

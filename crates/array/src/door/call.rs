@@ -95,15 +95,24 @@ pub trait Repeatable: Payload {
 }
 
 /// Hands a call over that somebody else wrote. The caller has waited for room.
-pub fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
+///
+/// # Safety
+///
+/// As for [`record`]: the arrays of the call are those of the payload.
+pub unsafe fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
     if is_recording() {
-        return record(Step::Opaque(payload.into_step()?), call);
+        // SAFETY: the caller's promise.
+        return unsafe { record(Step::Opaque(payload.into_step()?), call) };
     }
     push(payload, call)
 }
 
 /// Appends a step that somebody else wrote, an opaque one, to the recording of this thread.
-pub fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
+///
+/// # Safety
+///
+/// The step may [run](Opaque::run) on arrays that are like those of the call.
+pub unsafe fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     if !matches!(step, Step::Opaque(_)) {
         let message = "only opaque steps can be recorded on arrays for which they were not made".to_owned();
         return Err(ArrayError::Invalid(message));
@@ -152,11 +161,21 @@ pub fn push_pair<P: Payload, Q: Payload>(
 }
 
 /// Pushes an opaque step on these arrays, which are `call`'s.
-pub(crate) fn push_opaque(step: &Arc<dyn Opaque>, operands: Operands, call: &Call<'_>) -> Result<(), ArrayError> {
+///
+/// # Safety
+///
+/// The step may [run](Opaque::run) on them.
+pub(crate) unsafe fn push_opaque(
+    step: &Arc<dyn Opaque>,
+    operands: Operands,
+    call: &Call<'_>,
+) -> Result<(), ArrayError> {
     if step.is_hosted() {
-        push(Hosted::new(Arc::clone(step), operands), call)
+        // SAFETY: the caller's promise.
+        push(unsafe { Hosted::new(Arc::clone(step), operands) }, call)
     } else {
-        push(Native::new(Arc::clone(step), operands), call)
+        // SAFETY: as above.
+        push(unsafe { Native::new(Arc::clone(step), operands) }, call)
     }
 }
 

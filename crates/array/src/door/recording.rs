@@ -338,7 +338,11 @@ pub(crate) fn append(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
 }
 
 /// Appends a call on variables alone.
-pub fn append_on_variables(
+///
+/// # Safety
+///
+/// The step is an opaque one that may [run](crate::Opaque::run) without arrays.
+pub unsafe fn append_on_variables(
     step: Step,
     engine: &Engine,
     variables: &[(&Variable, AccessKind)],

@@ -1,7 +1,7 @@
 //! Replays on arrays: one push, with a port for each range that it touches.
 
 use super::recording;
-use crate::access::{Bound, Touched, enter_touched, refuse_bytes};
+use crate::access::{Bound, Touched, check_open, enter_touched, refuse_bytes, unwrite};
 use crate::memory::Pushing;
 use crate::{Access, ArrayError};
 use smallvec::SmallVec;
@@ -42,7 +42,9 @@ pub fn push_replay<B: Send + Sync + 'static>(
     }
     let mut bound = Bound::default();
     let mut pushing = Pushing::lock();
-    let entered = call.touched.iter().try_for_each(|touched| enter_touched(&mut pushing, *touched, &mut bound));
+    let given = call.variables.iter().map(|(_, variable, kind)| (*variable, *kind));
+    let entered = check_open(call.engine, given)
+        .and_then(|()| call.touched.iter().try_for_each(|touched| enter_touched(&mut pushing, *touched, &mut bound)));
     let Bound { of_buffers, own } = bound;
     let pushed = match entered {
         Ok(()) => {
@@ -54,7 +56,13 @@ pub fn push_replay<B: Send + Sync + 'static>(
                 of_buffers.iter().map(|(port, variable, kind)| (*port, *variable, *kind)).collect();
             variables.extend(own.iter().map(|(port, variable, kind)| (*port, variable, *kind)));
             variables.extend_from_slice(call.variables);
-            call.engine.enqueue_replay(replay, &variables, bindings, &call.options)
+            let entered = call.engine.enqueue_replay(replay, &variables, bindings, &call.options);
+            if entered.is_err() {
+                for (buffer, ..) in call.touched {
+                    unwrite(&mut pushing, buffer, own.iter().map(|(_, variable, kind)| (variable, *kind)));
+                }
+            }
+            entered
         }
         Err(error) => {
             drop_later(bindings); // not under the lock

@@ -129,8 +129,23 @@ impl Layout {
         start as usize..end as usize
     }
 
-    /// Refuses a layout that reaches outside a buffer of so many bytes.
+    /// Number of elements, unless their bytes are more than memory can have: a view may name one byte again and again.
+    pub(crate) fn checked_size(&self, item: usize) -> Result<usize, ArrayError> {
+        let bytes = self.shape.iter().try_fold(item.max(1), |bytes, &length| bytes.checked_mul(length.max(1)));
+        if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+            return Err(ArrayError::TooLarge { shape: self.shape.to_vec(), item });
+        }
+        Ok(self.size())
+    }
+
+    /// Refuses a layout that reaches outside a buffer of so many bytes, or has more elements than can be counted.
     pub fn check(&self, item: usize, bytes: usize) -> Result<(), ArrayError> {
+        self.checked_size(item)?;
+        self.check_reach(item, bytes)
+    }
+
+    /// Refuses a layout, whose elements can be counted, that reaches outside.
+    pub(crate) fn check_reach(&self, item: usize, bytes: usize) -> Result<(), ArrayError> {
         let (start, end) = self.reach(item);
         if start < 0 || end > bytes as i128 { Err(ArrayError::OutOfBounds { start, end, bytes }) } else { Ok(()) }
     }
@@ -195,6 +210,21 @@ mod tests {
         assert!(backwards.check(8, 39).is_err());
         let below = Layout { offset: 24, ..backwards };
         assert!(below.check(8, 40).is_err());
+    }
+
+    #[test]
+    fn sizes_do_not_wrap() {
+        let repeated = |shape: &[usize]| {
+            let strides = std::iter::repeat_n(0, shape.len()).collect();
+            Layout { shape: shape.into(), strides, offset: 0 }.check(8, 8)
+        };
+        assert!(repeated(&[1 << 30, 1 << 29]).is_ok(), "2^62 bytes, all at one place");
+        for shape in [&[1 << 32, 1 << 32][..], &[1 << 30, 1 << 30], &[usize::MAX], &[0, 1 << 32, 1 << 32]] {
+            assert!(repeated(shape).is_err(), "{shape:?}");
+        }
+        let far =
+            Layout { shape: [1 << 62; 16].as_slice().into(), strides: [1 << 62; 16].as_slice().into(), offset: 0 };
+        assert!(far.check(8, 8).is_err(), "what it reaches is beyond all numbers");
     }
 
     #[test]

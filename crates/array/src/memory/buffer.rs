@@ -311,7 +311,7 @@ impl Buffer {
     }
 
     /// Whether one handle alone is left on it, and no op has it in hand but those that write to it: then nobody else can
-    /// come to see it.
+    /// come to see it. A thread that borrows that handle meanwhile has no handle of its own: the caller sees to it that none does.
     #[must_use]
     pub fn is_alone(self: &Arc<Self>) -> bool {
         handles(self) == 1

@@ -73,7 +73,8 @@ pub struct Storage {
 impl Storage {
     /// Bytes that have no place yet.
     #[inline]
-    pub(super) fn new(bytes: usize) -> Arc<Self> {
+    #[must_use]
+    pub fn new(bytes: usize) -> Arc<Self> {
         Self::of(bytes, bytes <= FEW, OnceLock::new())
     }
 
@@ -113,9 +114,12 @@ impl Storage {
         matches!(self.place.get(), Some(Backing::Foreign { is_lent: true, .. }))
     }
 
-    /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own. Whoever asks
-    /// answers for it that nobody looks at the other any more.
-    pub fn start_in(self: &Arc<Self>, other: &Arc<Self>) -> Result<*mut u8, Cause> {
+    /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own.
+    ///
+    /// # Safety
+    ///
+    /// No op on the other storage is pending or will be pushed: its buffer was given away.
+    pub unsafe fn start_in(self: &Arc<Self>, other: &Arc<Self>) -> Result<*mut u8, Cause> {
         if self.place.get().is_none() {
             self.take_place(other);
         }

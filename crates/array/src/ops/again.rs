@@ -38,7 +38,8 @@ pub unsafe fn push_step(step: &Step, call: Call<'_>) -> Result<(), ArrayError> {
         Step::Strided(strided) => elementwise::push_again(strided, call),
         Step::Opaque(opaque) => {
             let held: Operands = call.arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
-            door::push_opaque(opaque, held, &call)
+            // SAFETY: the caller's promise.
+            unsafe { door::push_opaque(opaque, held, &call) }
         }
         Step::Fused(fused) => fused::push_fused(fused, &call),
         Step::Blocked(blocked) => door::push(blocked::payload(blocked, &call), &call),

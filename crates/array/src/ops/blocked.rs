@@ -3,9 +3,9 @@
 use super::at_once::attempt;
 use super::team::{self, Blocks, Crew};
 use crate::door::{self, Call, recording};
-use crate::memory::Block;
+use crate::memory::{Block, Pushing};
 use crate::step::{Blocked, Operands, Step};
-use crate::{Access, Array, ArrayError};
+use crate::{Access, Array, ArrayError, DType};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_engine::trace::{Kind, Note};
@@ -45,8 +45,10 @@ pub unsafe fn push_blocked(
     let inputs = arrays.iter().position(|(_, access)| *access == Access::Overwrite).unwrap_or(arrays.len());
     let changes_none = arrays[..inputs].iter().all(|(_, access)| *access == Access::Read);
     if step.operations() <= SHORT && changes_none {
-        // SAFETY: the arrays are those of the step; what it writes is nobody else's meanwhile.
-        let run = |pointers: &[*mut u8]| unsafe { run_here(step.as_ref(), arrays, pointers) }.is_ok_and(|ran| ran);
+        let run = |_: &mut Pushing, pointers: &[*mut u8]| {
+            // SAFETY: the arrays are those of the step; what it writes is nobody else's meanwhile.
+            unsafe { run_here(step.as_ref(), arrays, pointers) }.is_ok_and(|ran| ran)
+        };
         if attempt(&call, inputs, run)? {
             return Ok(());
         }
@@ -66,6 +68,16 @@ unsafe fn run_here(step: &dyn Blocked, arrays: &[(&Array, Access)], pointers: &[
     if arrays.iter().zip(pointers).any(is_between) {
         return Ok(false);
     }
+    // SAFETY: the caller's promise.
+    unsafe { run_aligned(step, pointers) }.map(|()| true)
+}
+
+/// Runs a step on this thread alone, where nothing begins between two elements.
+///
+/// # Safety
+///
+/// As for [`run_here`].
+unsafe fn run_aligned(step: &dyn Blocked, pointers: &[*mut u8]) -> Result<(), Cause> {
     let block = if step.scratch() == 0 { None } else { Some(scratch_of(step.scratch())?) };
     let scratch = std::ptr::with_exposed_provenance_mut(block.as_deref().map_or(0, aligned));
     // SAFETY: the caller's promise; the scratch is this call's.
@@ -74,9 +86,33 @@ unsafe fn run_here(step: &dyn Blocked, arrays: &[(&Array, Access)], pointers: &[
         for block in 0..step.blocks() {
             step.run_block(pointers, scratch, block)?;
         }
-        step.finish(pointers, scratch)?;
+        step.finish(pointers, scratch)
     }
-    Ok(true)
+}
+
+/// Runs a step on this thread alone, on operands of so many bytes of these types, which may begin anywhere.
+///
+/// # Safety
+///
+/// The pointers are to the first elements of dense operands, those that the step was made for: nobody else writes to them, nor
+/// looks at those that are written.
+pub unsafe fn run_alone(
+    step: &dyn Blocked,
+    operands: impl Iterator<Item = (usize, DType, Access)>,
+    pointers: &mut [*mut u8],
+) -> Result<(), Cause> {
+    let mut starts: SmallVec<[usize; 6]> = pointers.iter().map(|pointer| pointer.expose_provenance()).collect();
+    // SAFETY: the caller's promise.
+    let copies = unsafe { align(operands, &mut starts) }?;
+    for (pointer, start) in pointers.iter_mut().zip(&starts) {
+        *pointer = std::ptr::with_exposed_provenance_mut(*start);
+    }
+    // SAFETY: as above; copies are as large as what they stand for.
+    unsafe {
+        run_aligned(step, pointers)?;
+        bring_back(&copies);
+    }
+    Ok(())
 }
 
 /// The payload that runs such a step on the arrays of a call.
@@ -147,7 +183,9 @@ struct Shared {
 impl Payload for Shared {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let mut starts = self.arrays.iter().map(start_of).collect::<Result<SmallVec<[usize; 6]>, Cause>>()?;
-        let copies = align(&self.arrays, &mut starts)?;
+        let operands = self.arrays.iter().map(|(array, access)| (array.bytes(), array.dtype(), *access));
+        // SAFETY: the accesses are granted, and the arrays are dense.
+        let copies = unsafe { align(operands, &mut starts) }?;
         let begins = self.kept.is_none();
         let block = match (self.kept, self.step.scratch()) {
             (None, 0) => None,
@@ -194,24 +232,45 @@ unsafe fn copy(from: usize, to: usize, bytes: usize) {
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from_nonoverlapping(from, bytes) };
 }
 
-/// Copies arrays that begin between two elements.
-fn align(arrays: &[(Array, Access)], starts: &mut [usize]) -> Result<Vec<Copy>, Cause> {
+/// Copies operands, of so many bytes of a type, that begin between two elements.
+///
+/// # Safety
+///
+/// There are so many bytes, which nobody writes to meanwhile.
+unsafe fn align(
+    operands: impl Iterator<Item = (usize, DType, Access)>,
+    starts: &mut [usize],
+) -> Result<Vec<Copy>, Cause> {
     let mut copies = Vec::new();
-    for ((array, access), start) in arrays.iter().zip(starts) {
-        if start.is_multiple_of(array.dtype().size()) {
+    for ((bytes, dtype, access), start) in operands.zip(starts) {
+        if start.is_multiple_of(dtype.size()) {
             continue;
         }
-        let (bytes, back) = (array.bytes(), (*access != Access::Read).then_some(*start));
+        let back = (access != Access::Read).then_some(*start);
         let block = Block::new(bytes + ALIGN).map_err(|error| Cause::Error(Box::new(error)))?;
         let made = Copy { block, bytes, back };
-        if *access != Access::Overwrite {
-            // SAFETY: the access is granted, the array is dense, and the copy is large enough.
+        if access != Access::Overwrite {
+            // SAFETY: the caller's promise, and the copy is large enough.
             unsafe { copy(*start, made.start(), bytes) };
         }
         *start = made.start();
         copies.push(made);
     }
     Ok(copies)
+}
+
+/// Brings copies of what was written back.
+///
+/// # Safety
+///
+/// Nobody else has what they stand for, and all of a copy was written, or was what it stands for.
+unsafe fn bring_back(copies: &[Copy]) {
+    for made in copies {
+        if let Some(back) = made.back {
+            // SAFETY: the caller's promise; the copy is as large as the array.
+            unsafe { copy(made.start(), back, made.bytes) };
+        }
+    }
 }
 
 struct Work {
@@ -252,12 +311,8 @@ impl Blocks for Work {
         }
         // SAFETY: as above; all blocks were run.
         unsafe { self.step.finish(&self.pointers(), self.scratch()) }?;
-        for made in &self.copies {
-            if let Some(back) = made.back {
-                // SAFETY: as above: the copy is as large as the array, and all of it was written.
-                unsafe { copy(made.start(), back, made.bytes) };
-            }
-        }
+        // SAFETY: as above.
+        unsafe { bring_back(&self.copies) };
         Ok(())
     }
 }

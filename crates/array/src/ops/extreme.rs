@@ -28,9 +28,12 @@ pub fn push_extreme(
     }
     let step: Arc<dyn Opaque> = Arc::new(step);
     if recording::is_open() {
-        door::record(Step::Opaque(step), &call)?;
+        // SAFETY: the arrays are those that it was made for.
+        unsafe { door::record(Step::Opaque(step), &call) }?;
     } else {
-        door::push_opaque(&step, arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(), &call)?;
+        let operands = arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
+        // SAFETY: as above.
+        unsafe { door::push_opaque(&step, operands, &call) }?;
     }
     Ok(true)
 }

@@ -52,18 +52,28 @@ pub fn copy_if_there(
     if !is_all_there(&mut pushing, engine, &listed) || !outputs.iter().all(|array| fresh(&mut pushing, array)) {
         return false;
     }
-    for (array, place) in inputs.iter().zip(places) {
-        let (Ok(start), Some(target)) = (array.buffer().start(), block.get_mut(place.clone())) else { return false };
-        // SAFETY: the bytes are inside the buffer, are there, and cannot change while the lock is held.
-        unsafe { start.wrapping_add(array.range().start).copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
+    copy_all(&pushing, inputs, places, block).is_some()
+}
+
+/// Copies arrays, which are there, to their places; nothing if a place is not as long as its array.
+fn copy_all(_: &Pushing, arrays: &[&Array], places: &[Range<usize>], block: &mut [u8]) -> Option<()> {
+    if arrays.len() != places.len() {
+        return None;
     }
-    true
+    for (array, place) in arrays.iter().zip(places) {
+        let (start, range) = (array.buffer().start().ok()?, array.range());
+        let target = block.get_mut(place.clone()).filter(|target| target.len() == range.len())?;
+        // SAFETY: the bytes are inside the buffer, are there, and cannot change while the lock is held.
+        unsafe { start.wrapping_add(range.start).copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
+    }
+    Some(())
 }
 
 /// Which versions of arrays were copied, one after the other.
+#[derive(PartialEq, Eq)]
 pub struct Copied(SmallVec<[(u64, u64); 4]>);
 
-fn versions(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> Copied {
+pub(super) fn versions(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> Copied {
     let of_one = |(array, _): &(&Array, Access)| {
         let pushed = array.buffer().known_variable().map_or(0, Variable::version);
         (array.buffer().ranges.get(pushing).version, pushed)
@@ -78,28 +88,30 @@ fn changing<'a>(arrays: &[&'a Array]) -> SmallVec<[(&'a Array, Access); 4]> {
     arrays.iter().enumerate().map(|(at, array)| (*array, access(at))).collect()
 }
 
+/// Whether all are the host's, and the last one may be changed on a copy of all that it reaches.
+fn may_change(engine: &Engine, arrays: &[&Array]) -> bool {
+    let usable = |array: &&Array| array.buffer().is_host() && engine.is_same(array.buffer().engine());
+    // What lies between elements in somebody else's memory may be another array's, of which nobody knows here: to bring all
+    // back would undo what is written there meanwhile.
+    let is_apart = |last: &&Array| last.buffer().is_own() || last.range().len() <= last.bytes();
+    !engine.is_closed()
+        && arrays.iter().all(usable)
+        && arrays.last().is_some_and(|last| is_apart(last) && !last.buffer().is_readonly())
+}
+
 /// Copies small arrays of the host to these places of `block`, if all of them are there and nothing that was pushed on the last one
 /// is pending: on its copy it is to be changed, and then [put back](put_back).
 #[must_use]
 pub fn copy_to_change(engine: &Engine, arrays: &[&Array], places: &[Range<usize>], block: &mut [u8]) -> Option<Copied> {
-    let usable = |array: &&Array| array.buffer().is_host() && engine.is_same(array.buffer().engine());
-    if !is_plain() || engine.is_closed() || !arrays.iter().all(usable) {
+    if !is_plain() || !may_change(engine, arrays) {
         return None;
     }
     let listed = changing(arrays);
     let mut pushing = Pushing::lock();
-    let last = arrays.last()?;
-    // What lies between elements in somebody else's memory may be another array's, of which nobody knows here: to bring all
-    // back would undo what is written there meanwhile.
-    let is_apart = last.buffer().is_own() || last.range().len() <= last.bytes();
-    if !is_apart || !are_idle(&mut pushing, &listed) || last.buffer().is_readonly() {
+    if !are_idle(&mut pushing, &listed) {
         return None;
     }
-    for (array, place) in arrays.iter().zip(places) {
-        let (start, target) = (array.buffer().start().ok()?, block.get_mut(place.clone())?);
-        // SAFETY: the bytes are inside the buffer, are there, and cannot change while the lock is held.
-        unsafe { start.wrapping_add(array.range().start).copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
-    }
+    copy_all(&pushing, arrays, places, block)?;
     Some(versions(&mut pushing, &listed))
 }
 
@@ -110,7 +122,7 @@ pub fn put_back(engine: &Engine, arrays: &[&Array], copied: &Copied, changed: &[
     let listed = changing(arrays);
     let Some(last) = arrays.last() else { return false };
     let mut pushing = Pushing::lock();
-    let same = !engine.is_closed() && versions(&mut pushing, &listed).0 == copied.0;
+    let same = may_change(engine, arrays) && versions(&mut pushing, &listed) == *copied;
     if !same || !are_idle(&mut pushing, &listed) || changed.len() != last.range().len() {
         return false;
     }

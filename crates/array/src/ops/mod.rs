@@ -16,7 +16,7 @@ mod rows;
 mod team;
 
 pub use again::push_step;
-pub use blocked::{lay_out, push_blocked, run_blocked};
+pub use blocked::{lay_out, push_blocked, run_alone, run_blocked};
 pub use elementwise::push_elementwise;
 pub use extreme::push_extreme;
 pub use here::{Copied, copy_if_there, copy_to_change, note_computed, places_of_copies, put_back};

@@ -20,6 +20,14 @@ pub type Piece = (Array, Array);
 /// The caller has waited for room for the output's bytes.
 pub fn push_pieces(output: &Array, pieces: &[Piece], options: PushOptions<'_>) -> Result<(), ArrayError> {
     let kernel = copy_loop(output.dtype());
+    let fits = |(to, from): &Piece| {
+        to.buffer().is_same(output.buffer())
+            && to.layout().is_shaped_like(from.layout())
+            && [to, from].iter().all(|array| array.dtype() == output.dtype())
+    };
+    if !pieces.iter().all(fits) {
+        return Err(ArrayError::Invalid("a piece of an array is copied from one of its shape and dtype".to_owned()));
+    }
     if output.bytes() <= SMALL && !recording::is_open() {
         let mut arrays: SmallVec<[(&Array, Access); 8]> = pieces.iter().map(|(_, from)| (from, Access::Read)).collect();
         arrays.push((output, Access::Overwrite));

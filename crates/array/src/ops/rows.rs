@@ -1,6 +1,7 @@
 //! Rows of an array, picked by positions or by a mask, run where they are asked for: how many there are depends on the mask.
 
 use super::at_once;
+use super::here::{Copied, versions};
 use crate::access::is_all_there;
 use crate::door::Call;
 use crate::memory::Pushing;
@@ -39,7 +40,7 @@ pub fn pick_rows(
     }
     let (length, step, bytes) =
         if whole { (layout.size(), signed(item), item) } else { (length, layout.strides[0], row.size() * item) };
-    let Some(places) = places_of(engine, key, length) else { return Ok(None) };
+    let Some((places, read)) = places_of(engine, key, length) else { return Ok(None) };
     if places.len().saturating_mul(bytes) > SMALL {
         return Ok(None);
     }
@@ -49,8 +50,20 @@ pub fn pick_rows(
     }
     shape.insert(0, places.len());
     let output = made(&shape)?;
+    let layout = output.layout();
+    if !output.is_contiguous()
+        || layout.shape != shape
+        || output.dtype() != x.dtype()
+        || output.buffer().is_same(x.buffer())
+    {
+        return Err(ArrayError::Invalid("picked rows are written to a new array of their shape and dtype".to_owned()));
+    }
     let arrays = [(x, Access::Read), (&output, Access::Overwrite)];
-    let done = at_once::run_step(&Call::on(engine, &arrays, options), |pointers| {
+    let done = at_once::attempt(&Call::on(engine, &arrays, options), 1, |pushing, pointers| {
+        // Rows and key are of one moment: who has changed the key meanwhile was pushed before.
+        if versions(pushing, &[(key, Access::Read)]) != read {
+            return false;
+        }
         for (at, place) in places.iter().enumerate() {
             let (from, to) = (pointers[0].wrapping_offset(step * signed(*place)), pointers[1].wrapping_add(at * bytes));
             // SAFETY: the place is inside the axis, and the output, which nobody else knows, has a row for each.
@@ -62,19 +75,21 @@ pub fn pick_rows(
                 }
             }
         }
+        true
     })?;
     Ok(done.then_some(output))
 }
 
-/// The positions that a key names along an axis of this length, if it is there and all of them are inside.
-fn places_of(engine: &Engine, key: &Array, length: usize) -> Option<Vec<usize>> {
+/// The positions that a key names along an axis of this length, if it is there and all of them are inside; and its version.
+fn places_of(engine: &Engine, key: &Array, length: usize) -> Option<(Vec<usize>, Copied)> {
     let count = key.layout().size();
     let mut pushing = Pushing::lock();
     if !is_all_there(&mut pushing, engine, &[(key, Access::Read)]) {
         return None;
     }
+    let read = versions(&mut pushing, &[(key, Access::Read)]);
     if count == 0 {
-        return Some(Vec::new());
+        return Some((Vec::new(), read));
     }
     let start = key.buffer().start().ok()?.wrapping_add(key.layout().offset);
     let mut places = Vec::with_capacity(count);
@@ -92,5 +107,5 @@ fn places_of(engine: &Engine, key: &Array, length: usize) -> Option<Vec<usize>> 
             }
         }
     }
-    Some(places)
+    Some((places, read))
 }

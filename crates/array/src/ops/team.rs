@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::trace::Note;
-use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, PushOptions};
+use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, PushOptions, caught};
 
 /// Work that falls into blocks, which may run side by side.
 pub(super) trait Blocks: Send + Sync + 'static {
@@ -12,7 +12,7 @@ pub(super) trait Blocks: Send + Sync + 'static {
     /// Runs one. Each is run once.
     fn block(&self, number: usize);
 
-    /// All have been run. Answers the op's outcome.
+    /// All have been run, and none has panicked. Answers the op's outcome.
     fn finish(&self) -> Result<(), Cause>;
 }
 
@@ -41,6 +41,8 @@ struct Progress {
     left: usize,
     /// Helpers that were asked for and have not begun.
     asked: usize,
+    /// What the first block that panicked said. The others go on: until the last one ends, the arrays are in use.
+    panicked: Option<Cause>,
     completion: Option<Completion>,
 }
 
@@ -64,16 +66,22 @@ impl<B: Blocks> Team<B> {
                 (progress.next - 1, others)
             };
             (0..others).for_each(|_| self.ask());
-            self.work.block(number);
-            let completion = {
+            let ran = caught(|| {
+                self.work.block(number);
+                Ok(())
+            });
+            let (completion, panicked) = {
                 let mut progress = self.progress();
+                if let Err(panicked) = ran {
+                    progress.panicked.get_or_insert(panicked);
+                }
                 progress.left -= 1;
                 if progress.left > 0 {
                     continue;
                 }
-                progress.completion.take()
+                (progress.completion.take(), progress.panicked.take())
             };
-            let outcome = self.work.finish();
+            let outcome = panicked.map_or_else(|| caught(|| self.work.finish()), Err);
             if let Some(completion) = completion {
                 // Nobody else has the token.
                 let _ = completion.complete(outcome);
@@ -107,7 +115,7 @@ pub(super) fn run<B: Blocks>(work: B, context: &mut OpContext<'_>, crew: Option<
         next += 1;
     }
     let Some(crew) = crew.filter(|_| next < count) else { return work.finish() };
-    let progress = Progress { next, left: count - next, asked: 0, completion: Some(context.defer()) };
+    let progress = Progress { next, left: count - next, asked: 0, panicked: None, completion: Some(context.defer()) };
     Arc::new(Team { work, crew, progress: Mutex::new(progress) }).work();
     Ok(())
 }

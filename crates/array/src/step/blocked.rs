@@ -23,6 +23,11 @@ pub trait Blocked: Send + Sync {
     /// About how many operations on numbers it takes.
     fn operations(&self) -> usize;
 
+    /// Whether what its inputs hold may make it fail: then it runs though nobody looks at its outputs.
+    fn may_fail(&self) -> bool {
+        false
+    }
+
     /// How many bytes its blocks share while it runs.
     fn scratch(&self) -> usize {
         0

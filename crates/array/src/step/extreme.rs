@@ -185,11 +185,11 @@ impl Opaque for Extreme {
         false
     }
 
-    fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
         let start = |array: &Array| Ok(array.buffer().start()?.wrapping_add(array.layout().offset));
         let pointers =
             arrays.iter().map(|(array, _)| start(array)).collect::<Result<SmallVec<[*mut u8; 2]>, Cause>>()?;
-        // SAFETY: the accesses are granted, and the arrays have the layouts that it was made for.
+        // SAFETY: the caller's promise: the accesses are granted, and the arrays have the layouts that it was made for.
         unsafe { self.run_on(&pointers) };
         Ok(())
     }

@@ -77,6 +77,11 @@ impl Fused {
         self.size
     }
 
+    /// About how many nanoseconds it takes.
+    pub(crate) fn nanoseconds(&self) -> usize {
+        self.loops.iter().fold(0, |sum: usize, (strided, _)| sum.saturating_add(strided.nanoseconds()))
+    }
+
     /// How many blocks there are.
     #[must_use]
     pub fn blocks(&self) -> usize {
@@ -99,7 +104,7 @@ impl Fused {
     ///
     /// # Safety
     ///
-    /// As for [`Step::run`](super::Step::run).
+    /// As for [`Step::run`](super::Step::run); the slots are those of this step, by [`slots`](Self::slots).
     pub unsafe fn run_block(&self, arrays: &[*mut u8], number: usize, slots: &mut Slots) {
         let part = self.edge(number)..self.edge(number + 1);
         let own = slots.0.as_mut_ptr().cast::<u8>();

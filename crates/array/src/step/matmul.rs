@@ -37,6 +37,9 @@ const FEW: usize = 4;
 /// takes to wake up. NumPy's loops for integers take ten times as long for each; those for vectors of the other types are BLAS's.
 const SHORT: usize = 1 << 17;
 const SHORT_OF_LOOPS: usize = 1 << 12;
+/// Picoseconds for a product of numbers, about: of vectors, which take longest, and by loops of NumPy's.
+const PRODUCT: usize = 250;
+const PRODUCT_OF_LOOPS: usize = 2500;
 
 /// Into how many blocks the output's rows and its columns fall.
 fn blocks([rows, inner, columns]: [usize; 3]) -> [usize; 2] {
@@ -133,6 +136,12 @@ impl Matmul {
     pub fn operations(&self) -> usize {
         let core: usize = self.lengths.iter().map(|length| length.unsigned_abs()).product();
         core.saturating_mul(self.stack.size())
+    }
+
+    /// About how many nanoseconds it takes.
+    pub(crate) fn nanoseconds(&self) -> usize {
+        let picoseconds = if self.kernel.dtypes()[0].is_floating() { PRODUCT } else { PRODUCT_OF_LOOPS };
+        self.operations().saturating_mul(picoseconds) / 1000
     }
 
     /// Whether it takes no longer than handing it over to a worker does.

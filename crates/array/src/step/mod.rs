@@ -10,12 +10,14 @@ mod extreme;
 mod fused;
 mod kernel;
 mod lifetimes;
+mod lines;
 mod matmul;
 mod opaque;
 mod portion;
 mod reduce;
 mod sort;
 mod strided;
+mod trial;
 mod walk;
 
 pub use blocked::{Blocked, Lanes};
@@ -74,6 +76,28 @@ impl Step {
     #[inline]
     pub fn is_native(&self) -> bool {
         !matches!(self, Self::Opaque(_))
+    }
+
+    /// Whether it may fail where its inputs have been made: then it runs though nobody looks at what it makes.
+    #[must_use]
+    pub fn may_fail(&self) -> bool {
+        match self {
+            Self::Blocked(step) => step.may_fail(),
+            Self::Opaque(step) => step.may_fail(),
+            Self::Strided(_) | Self::Reduce(_) | Self::Matmul(_) | Self::Fused(_) => false,
+        }
+    }
+
+    /// About how many nanoseconds it takes; of what only its author knows, the most that there are.
+    #[must_use]
+    pub fn nanoseconds(&self) -> usize {
+        match self {
+            Self::Strided(step) => step.nanoseconds(),
+            Self::Reduce(step) => step.nanoseconds(),
+            Self::Matmul(step) => step.nanoseconds(),
+            Self::Fused(step) => step.nanoseconds(),
+            Self::Blocked(_) | Self::Opaque(_) => usize::MAX,
+        }
     }
 
     /// Runs it where its arrays are: inputs first, then outputs.

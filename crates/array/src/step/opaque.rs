@@ -18,8 +18,13 @@ pub trait Opaque: Send + Sync {
         None
     }
 
-    /// Runs once, on arrays that were granted.
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause>;
+    /// Runs once.
+    ///
+    /// # Safety
+    ///
+    /// The running op was granted the arrays. They are as many, and have the dtypes, the layouts and the accesses, as those with which
+    /// the step was recorded.
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause>;
 
     /// Whether it shows its arrays to nobody's code: then their memory is free again when it has run.
     fn is_private(&self) -> bool {
@@ -29,6 +34,11 @@ pub trait Opaque: Send + Sync {
     /// Whether it does more than to fill its arrays: then it runs though nobody looks at these.
     fn has_effects(&self) -> bool {
         !self.is_private()
+    }
+
+    /// Whether it may fail although it does no more than to fill its arrays: then it runs all the same.
+    fn may_fail(&self) -> bool {
+        false
     }
 
     /// How many elements each of its arrays has, if it computes those of one from those at the same place of the others, all row
@@ -65,6 +75,11 @@ pub trait Opaque: Send + Sync {
     /// The step, for those who know its type.
     fn as_any(&self) -> Option<&dyn Any> {
         None
+    }
+
+    /// Shows `each` what it keeps of its maker's: for one who looks for references that lead back to a program.
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        let _ = each;
     }
 
     /// Whether it may only have begun when `run` returns: the op completes later.
@@ -109,7 +124,11 @@ pub struct Issued {
 pub trait Together: Send + Sync {
     /// Issues all in their order, or the first ones of them. All their arrays lie in these buffers, each so many bytes from where it lay
     /// when they were recorded. After an error nobody knows what has been issued.
-    fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause>;
+    ///
+    /// # Safety
+    ///
+    /// The op was granted these buffers, and the members are those of which this was made.
+    unsafe fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause>;
 }
 
 /// An opaque step with its arrays, as the payload of an op, which needs the host or does not.
@@ -126,8 +145,12 @@ pub(crate) type Native = Once<false>;
 
 impl<const HOSTED: bool> Once<HOSTED> {
     /// It runs on these arrays.
+    ///
+    /// # Safety
+    ///
+    /// They are as many, and of the dtypes and layouts, as [`Opaque::run`] asks for, and those of the op.
     #[must_use]
-    pub(crate) fn new(step: Arc<dyn Opaque>, arrays: Operands) -> Self {
+    pub(crate) unsafe fn new(step: Arc<dyn Opaque>, arrays: Operands) -> Self {
         Self { place: step.place(), step, arrays }
     }
 }
@@ -142,7 +165,8 @@ impl<const HOSTED: bool> Payload for Once<HOSTED> {
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        granting(&self.arrays, || self.step.run(&self.arrays, context))
+        // SAFETY: they are the arrays of the op, and of its step, which is known by whoever has made it of both.
+        granting(&self.arrays, || unsafe { self.step.run(&self.arrays, context) })
     }
 
     fn discard(self) {

@@ -11,7 +11,6 @@ pub(crate) use look::check_look;
 pub(crate) use ndarray::NDArray;
 
 use crate::errors;
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use weft_array::ArrayError;
 
@@ -22,7 +21,6 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
         ArrayError::OutOfBounds { .. } => errors::argument_index(py, &error.to_string()),
         ArrayError::Recorded { .. } | ArrayError::Capture(_) => errors::capture(py, &error.to_string()),
         ArrayError::Elsewhere { .. } | ArrayError::OnHost { .. } => errors::argument_value(py, &error.to_string()),
-        ArrayError::TooLarge { .. } => PyMemoryError::new_err(error.to_string()),
         ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
         ArrayError::GivenAway { .. } => errors::variable_deleted(py, &error.to_string()),
         ArrayError::ReadOnly => errors::argument_value(py, "assignment destination is read-only"),

@@ -5,6 +5,7 @@ use crate::array::NDArray;
 use crate::errors;
 use crate::tape::moves::now;
 use crate::wait;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{CallTimes, Kernel, Label, Launch, Parameter};
@@ -64,6 +65,10 @@ impl BareLaunch {
             ("cross-stream wait", wait),
         ];
         Ok(named.into_iter().map(|(name, time)| (name, time.as_secs_f64())).collect())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.array)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::errors;
 use crate::location::Location;
 use crate::tape::moves::taken;
 use crate::trace;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
@@ -92,6 +93,10 @@ impl CudaLoop {
         let names: Vec<_> = self.kernels.inputs().iter().chain(self.kernels.outputs()).map(|it| it.name()).collect();
         format!("<weft._core.CudaLoop {} {}>", self.kernels.name(), names.join(", "))
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.build)
+    }
 }
 
 impl CudaLoop {
@@ -146,7 +151,9 @@ impl CudaLoop {
         }
         let note = trace::of_arrays(py, engine, Kind::Launch, self.kernels.name());
         let options = PushOptions { bytes: ready.bytes(), note, ..PushOptions::default() };
-        weft_device::launch(launch, &Call::anywhere(engine, &arrays, options), true).map_err(|error| raised(py, error))
+        // SAFETY: as above: it was made for these arrays.
+        unsafe { weft_device::launch(launch, &Call::anywhere(engine, &arrays, options), true) }
+            .map_err(|error| raised(py, error))
     }
 
     /// Records a launch over arrays in rows, so that neighbours may become one kernel.
@@ -171,7 +178,8 @@ impl CudaLoop {
             place: launch.place(),
             alone: weft_device::launch_step(launch, true),
         };
-        record(Step::Opaque(Arc::new(step)), call).map_err(|error| raised(py, error))
+        // SAFETY: the arrays are those that the launch was made for.
+        unsafe { record(Step::Opaque(Arc::new(step)), call) }.map_err(|error| raised(py, error))
     }
 }
 

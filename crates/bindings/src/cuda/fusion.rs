@@ -75,8 +75,9 @@ impl Opaque for ElementwiseStep {
         self.alone.issued()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.alone.run(arrays, context)
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: the caller's promise: it was recorded with the same arrays.
+        unsafe { self.alone.run(arrays, context) }
     }
 
     fn place(&self) -> u64 {

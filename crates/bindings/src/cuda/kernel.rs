@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
 use crate::trace;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
@@ -174,12 +175,17 @@ impl RawKernel {
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false)
+        // SAFETY: it was made for these arrays.
+        unsafe { weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false) }
             .map_err(|error| raised(py, error))
     }
 
     fn __repr__(&self) -> String {
         format!("<weft.cuda.RawKernel {}>", self.name)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.build)
     }
 }
 

@@ -4,5 +4,6 @@ mod engine;
 mod ndarray;
 mod part;
 pub(crate) mod process;
+pub(crate) mod scope;
 mod taken;
 mod values;

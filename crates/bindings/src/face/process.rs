@@ -1,13 +1,11 @@
-//! Exit and fork.
+//! The exit of the process.
 
 use crate::cuda::runtime;
 use crate::errors;
 use crate::location::Location;
 use crate::wait;
 use pyo3::exceptions::PyBaseExceptionGroup;
-use pyo3::ffi;
 use pyo3::prelude::*;
-use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
@@ -16,12 +14,6 @@ use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
-type Held = (Collector, fork::Fork, weft_array::fork::Fork, weft_cuda::fork::Fork);
-
-thread_local! {
-    /// What the forking thread holds from before the fork to after it.
-    static FORK: RefCell<Option<Box<Held>>> = const { RefCell::new(None) };
-}
 
 pub(crate) fn register(engine: &weft_engine::Engine) {
     let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +71,10 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
                     let begun = begun(py, engine);
                     let pending = py.detach(|| engine.stats()).pending;
                     let names = if begun.is_empty() { "no op runs".to_owned() } else { begun.join(", ") };
-                    say(py, &format!("{} still waits at exit for {pending} ops; running: {names}", engine.name()));
+                    say(
+                        py,
+                        &format!("weft: {} still waits at exit for {pending} ops; running: {names}", engine.name()),
+                    );
                 }
             }
             // Nobody is left to wait for the failed versions: tell it here.
@@ -98,7 +93,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     let waiting = if closed.is_err() { stats.pending.saturating_sub(begun.len() as u64) } else { 0 };
     let dropped = stats.cancelled - before + waiting;
     let rest = if begun.is_empty() { String::new() } else { format!(" and left unfinished: {}", begun.join(", ")) };
-    say(py, &format!("{} dropped {dropped} ops at exit{rest}", engine.name()));
+    say(py, &format!("weft: {} dropped {dropped} ops at exit{rest}", engine.name()));
     interrupt.map_or(Ok(()), Err)
 }
 
@@ -128,7 +123,7 @@ fn report(py: Python<'_>, error: PyErr) {
         let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>());
         for note in notes.unwrap_or_default() {
             if let Some(op) = note.strip_prefix("weft: ") {
-                say(py, &format!("nobody waited for {op}"));
+                say(py, &format!("weft: nobody waited for {op}"));
             }
         }
     }
@@ -139,59 +134,9 @@ fn report(py: Python<'_>, error: PyErr) {
 fn say(py: Python<'_>, line: &str) {
     let write = || -> PyResult<()> {
         let stderr = py.import("sys")?.getattr("stderr")?;
-        stderr.call_method1("write", (format!("weft: {line}\n"),))?;
+        stderr.call_method1("write", (format!("{line}\n"),))?;
         stderr.call_method0("flush").map(drop)
     };
     // Without a stderr there is nobody to tell.
     let _ = write();
-}
-
-/// The garbage collector, which is off over a fork: what it drops may want what the forking thread holds.
-struct Collector {
-    was_enabled: bool,
-}
-
-impl Collector {
-    fn stop(_: Python<'_>) -> Self {
-        // SAFETY: attached.
-        Self { was_enabled: unsafe { ffi::PyGC_Disable() } == 1 }
-    }
-
-    fn go_on(self, _: Python<'_>) {
-        if self.was_enabled {
-            // SAFETY: as above.
-            unsafe { ffi::PyGC_Enable() };
-        }
-    }
-}
-
-/// Before a fork.
-#[pyfunction]
-pub(crate) fn _before_fork(py: Python<'_>) {
-    let collector = Collector::stop(py);
-    // Who has the role, or a lock of the arrays, never waits for the GIL, so it may be waited for with the GIL held.
-    let arrays = weft_array::fork::before();
-    FORK.set(Some(Box::new((collector, fork::before(), arrays, weft_cuda::fork::before()))));
-}
-
-/// After a fork, in the parent.
-#[pyfunction]
-pub(crate) fn _after_fork_parent(py: Python<'_>) {
-    if let Some((collector, fork, arrays, cuda)) = FORK.take().map(|held| *held) {
-        drop((cuda, arrays)); // first, as what comes next may run ops on this thread
-        fork::after_in_parent(fork);
-        collector.go_on(py);
-    }
-}
-
-/// After a fork, in the child.
-#[pyfunction]
-pub(crate) fn _after_fork_child(py: Python<'_>) {
-    if let Some((collector, fork, arrays, cuda)) = FORK.take().map(|held| *held) {
-        weft_cuda::fork::after_in_child(cuda);
-        drop(arrays); // first, as what comes next may run ops on this thread
-        // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
-        unsafe { fork::after_in_child(fork) };
-        collector.go_on(py);
-    }
 }

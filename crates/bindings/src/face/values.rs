@@ -2,8 +2,7 @@
 
 use crate::array::{NDArray, check_look, raised};
 use crate::cuda::fences::{self, Until};
-use crate::cuda::{hosted, transfers};
-use crate::pushes::{Lasting, memory};
+use crate::pushes::{Lasting, kinds, memory};
 use crate::wait;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -89,10 +88,10 @@ impl NDArray {
         if self.inner.buffer().is_elsewhere() {
             let actual = self.actual();
             if granted(&actual).is_some() {
-                return hosted::view(py, &actual);
+                return kinds::granted_view(py, &actual, granted(&actual) == Some(true));
             }
             check_look(py, &self.inner)?;
-            return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
+            return memory::view(py, &kinds::to_host(py, self.owner(), &self.inner)?, true, Lasting::Always);
         }
         self.wait_for_changes(py, None)?;
         let actual = self.actual();

@@ -4,6 +4,7 @@ use super::graphs::GraphCore;
 use super::registry::face;
 use super::values::attributes_to_python;
 use crate::errors;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use std::collections::{HashMap, HashSet};
@@ -28,6 +29,14 @@ pub(crate) struct GraphCall {
     /// The number of its results.
     #[pyo3(get)]
     results: u32,
+}
+
+#[pymethods]
+impl GraphCall {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.kind)?;
+        visit.call(&self.inputs)
+    }
 }
 
 /// The variables with their entries, and the calls; `prepare(op, attributes, is_mutated)` makes what they have in common. The

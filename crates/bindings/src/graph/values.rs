@@ -2,6 +2,7 @@
 
 use super::held::Hashed;
 use crate::errors;
+use crate::interpreter::level::Level;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
@@ -107,15 +108,18 @@ pub(crate) fn value_from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::text(&value.to_string_lossy()));
     }
     if let Ok(values) = object.cast_exact::<PyTuple>() {
+        let _level = Level::enter(py)?;
         return values.iter().map(|each| value_from_python(&each)).collect::<PyResult<_>>().map(Value::Tuple);
     }
     if let Ok(values) = object.cast_exact::<PyList>() {
+        let _level = Level::enter(py)?;
         return values.iter().map(|each| value_from_python(&each)).collect::<PyResult<_>>().map(Value::Tuple);
     }
     if let Ok(value) = object.cast_exact::<PyComplex>() {
         return Ok(Value::Complex(value.real(), value.imag()));
     }
     if object.is_instance_of::<PySlice>() {
+        let _level = Level::enter(py)?;
         let part = |name| value_from_python(&object.getattr(name)?);
         return Ok(Value::Slice(Arc::new([part("start")?, part("stop")?, part("step")?])));
     }
@@ -129,13 +133,19 @@ pub(crate) fn value_from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(Value::DType(dtype));
     }
     let numpy = py.import("numpy")?;
-    if object.is_instance(&numpy.getattr("generic")?)? {
-        return value_from_python(&object.call_method0("item")?);
+    let generic = numpy.getattr("generic")?;
+    if object.is_instance(&generic)? {
+        let item = object.call_method0("item")?;
+        // A number that Python has no type for, as a longdouble, is its own item.
+        if !item.is_instance(&generic)? {
+            return value_from_python(&item);
+        }
     }
     for (class, of) in
         [(py.get_type::<PyInt>(), "int"), (py.get_type::<PyFloat>(), "float"), (py.get_type::<PyString>(), "str")]
     {
         if object.is_instance(&class)? {
+            let _level = Level::enter(py)?;
             return value_from_python(&py.import("builtins")?.getattr(of)?.call1((object,))?);
         }
     }

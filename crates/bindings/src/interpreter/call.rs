@@ -3,8 +3,12 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::hint::black_box;
 
 /// Stops the thread for good when it is unwound through.
+///
+/// The functions of Python's that may do that are called by addresses that the compiler does not see through: it knows
+/// them as functions that never unwind, and would leave this guard out.
 ///
 /// Up to 3.13, a thread that asks for the GIL after the interpreter has ended is ended by
 /// `pthread_exit`, which unwinds its stack. That must not reach Rust's `catch_unwind`, which would
@@ -37,11 +41,11 @@ pub(crate) fn call<'py>(
         let result = match arguments {
             None => {
                 let call: CallNoArgs = std::mem::transmute(ffi::PyObject_CallNoArgs as unsafe extern "C" fn(_) -> _);
-                call(callable.as_ptr())
+                black_box(call)(callable.as_ptr())
             }
             Some(arguments) => {
                 let call: CallObject = std::mem::transmute(ffi::PyObject_CallObject as unsafe extern "C" fn(_, _) -> _);
-                call(callable.as_ptr(), arguments.as_ptr())
+                black_box(call)(callable.as_ptr(), arguments.as_ptr())
             }
         };
         Bound::from_owned_ptr_or_opt(callable.py(), result)
@@ -62,7 +66,7 @@ pub(crate) fn call_with<'py>(
     let result = unsafe {
         let call: CallNamed = std::mem::transmute(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
         let named = named.map_or(std::ptr::null_mut(), Bound::as_ptr);
-        Bound::from_owned_ptr_or_opt(callable.py(), call(callable.as_ptr(), positional.as_ptr(), named))
+        Bound::from_owned_ptr_or_opt(callable.py(), black_box(call)(callable.as_ptr(), positional.as_ptr(), named))
     };
     std::mem::forget(stand_still);
     result.ok_or_else(|| PyErr::fetch(callable.py()))

@@ -19,10 +19,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::OpContext;
 
+/// Exceptions handed out that need no look at all.
+const FEW: usize = 8;
+
 /// An exception with the traceback that it had when it was raised.
 struct Exception {
     value: Py<PyBaseException>,
     traceback: Option<Py<PyTraceback>>,
+    /// Whether its number is in [`Table::told`].
+    told: bool,
 }
 
 /// Tells whether the collector has taken a table's exceptions, some of which may be cleared and not gone yet: it clears
@@ -43,6 +48,10 @@ impl Canary {
 struct Table {
     next: u64,
     places: BTreeMap<u64, Exception>,
+    /// Those that a wait has raised: their tracebacks lead to the frames of that wait.
+    told: Vec<u64>,
+    /// How many there are when they are looked at.
+    looked_at: usize,
     canary: Canary,
 }
 
@@ -51,7 +60,8 @@ pub(crate) struct Exceptions(Mutex<Table>);
 
 impl Exceptions {
     pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
-        Ok(Self(Mutex::new(Table { next: 0, places: BTreeMap::new(), canary: Canary::new(py)? })))
+        let (places, told, canary) = (BTreeMap::new(), Vec::new(), Canary::new(py)?);
+        Ok(Self(Mutex::new(Table { next: 0, places, told, looked_at: FEW, canary })))
     }
 
     /// Those of the engine that runs the op.
@@ -74,14 +84,43 @@ impl Exceptions {
         traceback: Option<Py<PyTraceback>>,
     ) -> Option<Py<ExceptionSlot>> {
         self.revive(py).ok()?;
-        let number = {
+        let (number, many) = {
             let mut table = self.table();
             table.next += 1;
-            table.next
+            (table.next, table.told.len() >= table.looked_at)
         };
+        if many {
+            self.forget_waits(py);
+        }
         let place = Py::new(py, ExceptionSlot { exceptions: Arc::clone(self), number }).ok()?;
-        self.table().places.insert(number, Exception { value, traceback });
+        self.table().places.insert(number, Exception { value, traceback, told: false });
         Some(place)
+    }
+
+    /// Takes the frames of waits from the tracebacks of exceptions that nobody handles any more.
+    ///
+    /// Such a frame may hold the array whose failure the exception is: a cycle through the engine's core, which no
+    /// collector sees. The next wait that raises it begins with the traceback from before in any case.
+    pub(crate) fn forget_waits(&self, py: Python<'_>) {
+        let mut table = self.table();
+        let Table { places, told, .. } = &mut *table;
+        let mut over = Vec::new();
+        told.retain(|number| {
+            let Some(exception) = places.get_mut(number) else { return false };
+            exception.told = references(&exception.value) > 1;
+            if !exception.told {
+                over.push((exception.value.clone_ref(py), exception.traceback.as_ref().map(|it| it.clone_ref(py))));
+            }
+            exception.told
+        });
+        table.looked_at = (2 * table.told.len()).max(FEW);
+        drop(table);
+        for (value, traceback) in over {
+            // What the one before has let go may have run a wait.
+            if references(&value) <= 2 {
+                set_traceback(py, &value, traceback);
+            }
+        }
     }
 
     /// Begins anew if the collector has taken what there was and the engine lives all the same, as finalizers can have it.
@@ -127,20 +166,35 @@ pub(crate) struct ExceptionSlot {
 impl ExceptionSlot {
     /// The exception, to be raised again: its traceback begins anew where it was raised. None if the collector took it.
     pub(crate) fn exception(&self, py: Python<'_>) -> Option<Py<PyBaseException>> {
-        let table = self.exceptions.table();
-        let found = table.places.get(&self.number);
-        let found = found.map(|found| (found.value.clone_ref(py), found.traceback.as_ref().map(|it| it.clone_ref(py))));
+        let mut table = self.exceptions.table();
+        let Table { places, told, .. } = &mut *table;
+        let found = places.get_mut(&self.number).map(|found| {
+            if !std::mem::replace(&mut found.told, true) {
+                told.push(self.number);
+            }
+            (found.value.clone_ref(py), found.traceback.as_ref().map(|it| it.clone_ref(py)))
+        });
         let alive = table.canary.alive.clone_ref(py);
         drop(table);
         let (value, traceback) = found?;
         // Asked now that these references keep the collector off.
         alive.bind(py).upgrade()?;
-        let traceback = traceback.map_or_else(|| py.None(), Py::into_any);
-        // By the interpreter itself: a class may let nobody set attributes.
-        // SAFETY: attached; the first is an exception, the other a traceback or None.
-        unsafe { ffi::PyException_SetTraceback(value.as_ptr(), traceback.as_ptr()) };
+        set_traceback(py, &value, traceback);
         Some(value)
     }
+}
+
+/// How many refer to an exception, this one included.
+fn references(value: &Py<PyBaseException>) -> isize {
+    // SAFETY: it lives.
+    unsafe { ffi::Py_REFCNT(value.as_ptr()) }
+}
+
+fn set_traceback(py: Python<'_>, value: &Py<PyBaseException>, traceback: Option<Py<PyTraceback>>) {
+    let traceback = traceback.map_or_else(|| py.None(), Py::into_any);
+    // By the interpreter itself: a class may let nobody set attributes.
+    // SAFETY: attached; the first is an exception, the other a traceback or None.
+    unsafe { ffi::PyException_SetTraceback(value.as_ptr(), traceback.as_ptr()) };
 }
 
 impl Drop for ExceptionSlot {

@@ -58,9 +58,11 @@ impl Host for Gil {
         }
     }
 
+    // C's `unsigned long` has 32 bits on Windows, where the conversion is one.
+    #[allow(clippy::useless_conversion)]
     fn thread(&self) -> u64 {
         // SAFETY: takes nothing, needs no GIL.
-        unsafe { ffi::PyThread_get_thread_ident() }
+        u64::from(unsafe { ffi::PyThread_get_thread_ident() })
     }
 
     fn worker_begins(&self) {

@@ -6,6 +6,8 @@ pub(crate) mod call;
 pub(crate) mod errors;
 pub(crate) mod exceptions;
 pub(crate) mod failures;
+pub(crate) mod forks;
 pub(crate) mod host;
+pub(crate) mod level;
 pub(crate) mod location;
 pub(crate) mod stall;

@@ -5,6 +5,7 @@ use super::completion::Completion;
 use crate::call::call;
 use crate::errors;
 use crate::exceptions::Exceptions;
+use crate::forks::Here;
 use crate::interpreter::failures::Raised;
 use crate::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -132,7 +133,10 @@ impl Payload for Callable {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let callable = self.function.into_bound(py);
-        let error = match call(&callable, None) {
+        let here = Here::now();
+        let answer = call(&callable, None);
+        here.leave(py, &answer);
+        let error = match answer {
             Ok(answer) => match objection(&answer) {
                 None => return Ok(()),
                 Some(error) => {
@@ -168,7 +172,9 @@ impl Payload for AsyncCallable {
         let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);
         let failed = |error: &PyErr| cause(py, &exceptions, error, &name, self.0.location);
         let done = Py::new(py, completion).map_err(|error| failed(&error))?;
+        let here = Here::now();
         let answer = PyTuple::new(py, [&done]).and_then(|arguments| call(&callable, Some(&arguments)));
+        here.leave(py, &answer);
         let (error, unstarted) = match answer {
             Ok(answer) => match objection(&answer) {
                 None => return Ok(()),

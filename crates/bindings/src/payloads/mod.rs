@@ -4,6 +4,7 @@
 pub(crate) mod answering;
 pub(crate) mod callable;
 pub(crate) mod completion;
+pub(crate) mod kept;
 pub(crate) mod native;
 mod opaque;
 pub(crate) mod trace;

@@ -1,10 +1,12 @@
 //! Callables and native functions as steps, which run at each replay.
 
 use super::callable::{AsyncCallable, Callable};
+use super::kept::Kept;
 use super::native::Native;
 use super::trace::Traced;
 use crate::location::Location;
 use pyo3::prelude::*;
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::{ArrayError, Opaque, Operands, recording};
 use weft_engine::{Cause, OpContext, Payload};
@@ -19,41 +21,61 @@ pub(crate) fn refuse_answering(dropped: Option<&Py<PyAny>>) -> Result<(), ArrayE
     Err(ArrayError::Capture(message.to_owned()))
 }
 
-struct Calling(Callable);
+/// A callable as its steps keep it.
+struct Again {
+    function: Kept,
+    location: Location,
+}
+
+impl Again {
+    fn new(callable: Callable) -> Self {
+        Self { function: Kept::new(callable.function), location: callable.location }
+    }
+
+    fn callable(&self, py: Python<'_>) -> Callable {
+        Callable { function: self.function.object().clone_ref(py), location: self.location, dropped: None }
+    }
+}
+
+struct Calling(Again);
 
 impl Opaque for Calling {
     fn is_hosted(&self) -> bool {
         true
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        self.0.clone_ref(py).run(context)
+        self.0.callable(py).run(context)
     }
 
     fn place(&self) -> u64 {
         self.0.location.bits()
+    }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        each(&self.0.function);
     }
 }
 
 /// A callable as a step.
 pub(crate) fn calling(callable: Callable) -> Result<Arc<dyn Opaque>, ArrayError> {
     refuse_answering(callable.dropped.as_ref())?;
-    Ok(Arc::new(Calling(callable)))
+    Ok(Arc::new(Calling(Again::new(callable))))
 }
 
-struct Starting(Callable);
+struct Starting(Again);
 
 impl Opaque for Starting {
     fn is_hosted(&self) -> bool {
         true
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: as above.
         let py = unsafe { Python::assume_attached() };
-        AsyncCallable(self.0.clone_ref(py)).run(context)
+        AsyncCallable(self.0.callable(py)).run(context)
     }
 
     fn completes_later(&self) -> bool {
@@ -63,17 +85,21 @@ impl Opaque for Starting {
     fn place(&self) -> u64 {
         self.0.location.bits()
     }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        each(&self.0.function);
+    }
 }
 
 /// A callable that starts what completes later, as a step: each replay has a completion of its own.
 pub(crate) fn starting(callable: AsyncCallable) -> Result<Arc<dyn Opaque>, ArrayError> {
     refuse_answering(callable.0.dropped.as_ref())?;
-    Ok(Arc::new(Starting(callable.0)))
+    Ok(Arc::new(Starting(Again::new(callable.0))))
 }
 
 struct CallingNative {
     native: Native,
-    _object: Option<Py<PyAny>>,
+    object: Option<Kept>,
 }
 
 // SAFETY: who pushed the function vouches for calls from any thread, whenever the accesses allow it.
@@ -84,18 +110,24 @@ impl Opaque for CallingNative {
         false
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.native.call(context)
     }
 
     fn place(&self) -> u64 {
         self.native.location.bits()
     }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        if let Some(object) = &self.object {
+            each(object);
+        }
+    }
 }
 
 /// A native function as a step, and what it keeps alive.
 pub(crate) fn native(native: Native, object: Option<Py<PyAny>>) -> Arc<dyn Opaque> {
-    Arc::new(CallingNative { native, _object: object })
+    Arc::new(CallingNative { native, object: object.map(Kept::new) })
 }
 
 /// Names the op that this payload is about to become in the recording of this thread.

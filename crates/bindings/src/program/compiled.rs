@@ -5,6 +5,7 @@ use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
+use crate::payloads::kept::Kept;
 use crate::tape::moves::elsewhere;
 use crate::tape::record;
 use crate::trace;
@@ -24,6 +25,8 @@ pub(crate) struct Compiled {
     engine: Py<Engine>,
     states: Py<PyTuple>,
     notes: Vec<Note>,
+    /// What its steps keep, which it shows the collector.
+    kept: Vec<Kept>,
     /// Numbers of the arguments that it writes to.
     written: Vec<usize>,
 }
@@ -33,7 +36,7 @@ pub(super) fn raised_program(py: Python<'_>, error: ProgramError) -> PyErr {
     match error {
         ProgramError::Array(error) => raised(py, error),
         ProgramError::Arguments(message) => errors::argument_value(py, &message),
-        ProgramError::Memory(error) => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
+        ProgramError::Memory(error) => errors::out_of_memory(py, &error.to_string()),
         error => errors::capture(py, &error.to_string()),
     }
 }
@@ -43,12 +46,18 @@ fn is_moved(argument: &Bound<'_, PyAny>) -> bool {
 }
 
 impl Compiled {
-    pub(super) fn new(py: Python<'_>, program: Program, engine: Py<Engine>, notes: Vec<Note>) -> PyResult<Self> {
+    pub(super) fn new(
+        py: Python<'_>,
+        program: Program,
+        engine: Py<Engine>,
+        notes: Vec<Note>,
+        kept: Vec<Kept>,
+    ) -> PyResult<Self> {
         let states = program.recorded().states();
         let states = states.map(|array| Py::new(py, NDArray::new(array.clone(), engine.clone_ref(py))));
         let states = PyTuple::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();
         let written = program.recorded().written().collect();
-        Ok(Self { program, engine, states, notes, written })
+        Ok(Self { program, engine, states, notes, kept, written })
     }
 
     /// Calls the program. Answers its results, without waiting for them.
@@ -271,6 +280,17 @@ impl Compiled {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
-        visit.call(&self.states)
+        visit.call(&self.states)?;
+        for (_, op, attributes) in &self.notes {
+            visit.call(op)?;
+            visit.call(attributes)?;
+        }
+        // A call that is pending uses them, too.
+        if self.program.is_idle() {
+            for kept in &self.kept {
+                kept.traverse(&visit)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -73,7 +73,8 @@ fn append<'py>(
     tapes::announce(name, Location::here(py).bits());
     let inner = &engine.get().inner;
     let call = Call { variables: &variables, ..Call::on(inner, &given, PushOptions::default()) };
-    record(Step::Opaque(step), &call).map_err(|error| raised(py, error))?;
+    // SAFETY: the arrays are those that the part was made for.
+    unsafe { record(Step::Opaque(step), &call) }.map_err(|error| raised(py, error))?;
     let handles = made.into_iter().map(|array| Py::new(py, NDArray::new(array, engine.clone_ref(py))));
     PyTuple::new(py, handles.collect::<PyResult<Vec<_>>>()?)
 }

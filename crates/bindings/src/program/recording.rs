@@ -5,10 +5,11 @@ use super::notes;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
+use crate::payloads::kept::Kept;
 use crate::tape::moves::{now, taken};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording::{self as tapes, Tape};
@@ -26,6 +27,8 @@ struct Parts {
     begun: bool,
     tape: Option<Box<Tape>>,
     notes: Vec<notes::Note>,
+    /// What programs read elsewhere that are called meanwhile, by name: Python's.
+    names: Option<Py<PyDict>>,
     arguments: Vec<(Argument, Py<NDArray>)>,
 }
 
@@ -69,26 +72,31 @@ impl Recording {
         Self { engine, tag, parts: Mutex::default() }
     }
 
-    /// From now on what this thread records runs one by one, or as it may again. Answers how it was before.
-    #[allow(clippy::unused_self)] // it is the one that is open
-    fn in_order(&self, on: bool) -> bool {
-        tapes::set_in_order(on)
-    }
-
     /// The name it was given.
     #[getter]
     fn name(&self) -> &str {
         self.tag.name()
     }
 
+    /// Where programs that are called meanwhile note what they read elsewhere.
+    #[getter]
+    fn names(&self, py: Python<'_>) -> Option<Py<PyDict>> {
+        self.parts().names.as_ref().map(|names| names.clone_ref(py))
+    }
+
     /// Lets this thread record.
-    fn begin(slf: &Bound<'_, Self>) -> PyResult<()> {
+    #[pyo3(signature = (names=None))]
+    fn begin(slf: &Bound<'_, Self>, names: Option<Py<PyDict>>) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
         if own.parts().begun {
             return Err(own.capture(py, "was begun before: make a new one"));
         }
         tapes::begin(Arc::clone(&own.tag), &own.engine.get().inner).map_err(|error| raised(py, error))?;
-        own.parts().begun = true;
+        {
+            let mut parts = own.parts();
+            parts.begun = true;
+            parts.names = Some(names.unwrap_or_else(|| PyDict::new(py).unbind()));
+        }
         drop(notes::take());
         OPEN.set(Some(slf.clone().unbind()));
         Ok(())
@@ -103,6 +111,9 @@ impl Recording {
         let mut parts = own.parts();
         parts.tape = Some(tape);
         parts.notes = notes::take();
+        let names = parts.names.take();
+        drop(parts);
+        drop(names); // not under the lock: this may run anything
         Ok(())
     }
 
@@ -120,7 +131,7 @@ impl Recording {
     /// Begins it for a block: answers what a subclass's `_entered()` does. Here and not in Python, which an interrupt may end
     /// between any two lines: it would leave the recording open.
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::begin(slf)?;
+        Self::begin(slf, None)?;
         slf.call_method0("_entered").inspect_err(|_| Self::abort(slf))
     }
 
@@ -229,9 +240,11 @@ impl Recording {
         let (arguments, notes) = (std::mem::take(&mut parts.arguments), std::mem::take(&mut parts.notes));
         drop(parts);
         let arguments = arguments.into_iter().map(|(argument, _)| argument).collect();
-        let program = Recorded::new(*tape, arguments, &shown).and_then(|recorded| Program::new(recorded, settings));
-        let program = program.map_err(|error| raised_program(py, error))?;
-        Compiled::new(py, program, self.engine.clone_ref(py), notes)
+        let failed = |error| raised_program(py, error);
+        let recorded = Recorded::new(*tape, arguments, &shown).map_err(failed)?;
+        let kept = Kept::claim(&recorded);
+        let program = Program::new(recorded, settings).map_err(failed)?;
+        Compiled::new(py, program, self.engine.clone_ref(py), notes, kept)
     }
 
     /// An array of zeros, or of whatever else, that a program made of a later part of the recording is given.
@@ -287,8 +300,9 @@ impl Recording {
         let parted = Recorded::parted(*tape, at, arguments, seeds, &results, &further);
         let Some(parted) = parted.map_err(|error| raised_program(py, error))? else { return Ok(None) };
         let made = |recorded, notes| {
+            let kept = Kept::claim(&recorded);
             let program = Program::new(recorded, settings.clone()).map_err(|error| raised_program(py, error))?;
-            Compiled::new(py, program, self.engine.clone_ref(py), notes)
+            Compiled::new(py, program, self.engine.clone_ref(py), notes, kept)
         };
         let (before, after): (Vec<_>, Vec<_>) = notes.into_iter().partition(|(number, ..)| *number < at);
         let after = after.into_iter().map(|(number, op, attributes)| (number - at, op, attributes)).collect();
@@ -309,7 +323,21 @@ impl Recording {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)
+        visit.call(&self.engine)?;
+        // Who has the lock may be who has made the collector begin; what is not shown stays.
+        let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
+        visit.call(&parts.names)?;
+        for (_, op, attributes) in &parts.notes {
+            visit.call(op)?;
+            visit.call(attributes)?;
+        }
+        parts.arguments.iter().try_for_each(|(_, array)| visit.call(array))
+    }
+
+    fn __clear__(&self) {
+        let parts = std::mem::take(&mut *self.parts());
+        self.parts().begun = true;
+        drop(parts);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Ops on arrays that a Python function computes.
 
+use super::kinds;
 use super::memory::{self, Lasting};
 use crate::answering::{self, Answering};
 use crate::arguments;
@@ -7,8 +8,11 @@ use crate::array::{NDArray, raised};
 use crate::call::call;
 use crate::callable::{cause, name_of};
 use crate::cuda::hosted;
+use crate::errors;
 use crate::exceptions::Exceptions;
+use crate::forks::Here;
 use crate::location::Location;
+use crate::payloads::kept::Kept;
 use crate::payloads::refuse_answering;
 use crate::tape::moves::taken;
 use crate::tape::record;
@@ -16,6 +20,7 @@ use crate::trace;
 use crate::variable::Variable;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::any::Any;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
@@ -56,7 +61,7 @@ fn compute(
     arrays: &[(Array, Access)],
     (context, location): (&OpContext<'_>, Location),
 ) -> PyResult<()> {
-    let run = || call_on(py, function, arrays);
+    let run = || call_on(py, function, arrays).map_err(|error| errors::sifted(py, error));
     if !arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
         return run();
     }
@@ -68,17 +73,20 @@ fn compute(
 fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access)]) -> PyResult<()> {
     let view = |(array, access): &(Array, Access)| {
         if array.buffer().is_elsewhere() {
-            return hosted::view(py, array);
+            return kinds::view(py, array, *access == Access::Read);
         }
         memory::view(py, array, *access == Access::Read, Lasting::Op)
     };
     let views = arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
-    call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+    let here = Here::now();
+    let answer = call(function, Some(&PyTuple::new(py, views)?));
+    here.leave(py, &answer);
+    answer.map(drop)
 }
 
 /// The same function, called again and again on other arrays.
 struct Recomputing {
-    function: Py<PyAny>,
+    function: Kept,
     location: Location,
 }
 
@@ -87,10 +95,10 @@ impl Opaque for Recomputing {
         true
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let function = self.function.bind(py);
+        let function = self.function.object().bind(py);
         compute(py, function, arrays, (context, self.location))
             .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
@@ -98,19 +106,24 @@ impl Opaque for Recomputing {
     fn place(&self) -> u64 {
         self.location.bits()
     }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        each(&self.function);
+    }
 }
 
 impl Repeatable for Compute {
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
         refuse_answering(self.dropped.as_ref())?;
-        Ok(Arc::new(Recomputing { function: self.function, location: self.location }))
+        Ok(Arc::new(Recomputing { function: Kept::new(self.function), location: self.location }))
     }
 }
 
 /// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
-/// arrays if all are on devices. It mutates `variable`, too, if one is given.
+/// arrays if all are on devices. It mutates `variable`, too, if one is given. `anywhere` is for a copy between the host and a
+/// device whose memory callables reach.
 #[pyfunction]
-#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None, variable=None))]
+#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None, variable=None, anywhere=false))]
 pub(crate) fn push_compute(
     func: &Bound<'_, PyAny>,
     outputs: &Bound<'_, PyTuple>,
@@ -118,6 +131,7 @@ pub(crate) fn push_compute(
     mutated: Option<&Bound<'_, PyTuple>>,
     name: Option<&str>,
     variable: Option<&Bound<'_, Variable>>,
+    anywhere: bool,
 ) -> PyResult<()> {
     let py = func.py();
     arguments::check_callable("func", func)?;
@@ -151,10 +165,11 @@ pub(crate) fn push_compute(
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, location);
     }
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
-    let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
+    let anywhere = anywhere || arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
-    let request = Call { anywhere: elsewhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
-    submit(compute, &request).map_err(|error| raised(py, error))?;
+    let request = Call { anywhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
+    // SAFETY: the function takes what it is shown: these arrays, or others like them.
+    unsafe { submit(compute, &request) }.map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {
             record::wrote(py, array.get());

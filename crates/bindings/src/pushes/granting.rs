@@ -79,8 +79,9 @@ impl Opaque for OnStream {
         true
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        on_stream(arrays, self.location, context, |context| self.step.run(arrays, context))
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        on_stream(arrays, self.location, context, |context| unsafe { self.step.run(arrays, context) })
     }
 
     fn completes_later(&self) -> bool {
@@ -129,7 +130,8 @@ pub(crate) fn push<P: Traced>(
     let location = payload.location();
     let payload = Granting { payload, arrays: held, location };
     let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, arrays, options) };
-    submit(payload, &request).map_err(|error| raised(py, error))?;
+    // SAFETY: the payload shows its arrays, which are these, to a callable, whatever they are.
+    unsafe { submit(payload, &request) }.map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())
 }

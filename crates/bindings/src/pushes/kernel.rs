@@ -220,6 +220,12 @@ impl Kernel {
     }
 }
 
+/// Returns the name of the vectors that kernels' loops take, and of all that this processor has.
+#[pyfunction]
+pub(crate) fn vectors() -> (&'static str, Vec<&'static str>) {
+    weft_kernels::vectors()
+}
+
 /// Opens oneDNN, once for the process, from the first of these files that is there. Answers its version and its file, or
 /// None and why it is not used.
 #[pyfunction]

@@ -1,13 +1,13 @@
 //! Arrays from and to memory that Python sees.
 
+use super::kinds;
 use crate::array::{NDArray, dtypes, numpy, raised};
-use crate::cuda;
 use crate::engine::Engine;
 use crate::errors;
 use crate::tape::moves::now;
 use crate::tape::record;
 use crate::trace;
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,7 +34,7 @@ impl Memory {
     #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let own = slf.get();
-        let start = own.storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+        let start = own.storage.start().map_err(|cause| errors::out_of_memory(slf.py(), &cause.to_string()))?;
         let bytes = isize::try_from(own.storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
         // SAFETY: `view` is to be filled; the bytes live as long as this object, which the view holds.
         let filled = unsafe {
@@ -70,8 +70,19 @@ pub(crate) fn view<'py>(
         return Ok(made);
     }
     let storage = Arc::clone(buffer.storage().map_err(|error| raised(py, error))?);
-    let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
     let kept = (lasting == Lasting::Always).then(|| Arc::clone(buffer));
+    view_of(py, array, (storage, kept), readonly)
+}
+
+/// A NumPy array on the elements, which lie in this storage; it keeps that, and the buffer if one is given.
+pub(super) fn view_of<'py>(
+    py: Python<'py>,
+    array: &Array,
+    (storage, kept): (Arc<Storage>, Option<Arc<Buffer>>),
+    readonly: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (buffer, layout) = (array.buffer(), array.layout());
+    let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
     let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
     let writable = !readonly && !buffer.is_readonly();
     let start = start.wrapping_add(layout.offset);
@@ -97,11 +108,12 @@ pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_
 
 /// The same, of a shape and a type that are known.
 pub(crate) fn fresh_beside(py: Python<'_>, own: &NDArray, shape: &[usize], dtype: DType) -> PyResult<NDArray> {
-    if let Some(memory) = cuda::memory::buffer_of(&own.inner) {
-        return cuda::memory::empty_on(py, own.owner().bind(py), shape, dtype, memory.device());
-    }
-    let array = Array::empty(&own.owner().get().inner, shape, dtype).map_err(|error| raised(py, error))?;
-    Ok(NDArray::new(array, own.owner().clone_ref(py)))
+    let engine = &own.owner().get().inner;
+    let array = match own.inner.buffer().home() {
+        Some(home) => Array::made(shape, dtype, |bytes| Buffer::new_on(engine, bytes, home)),
+        None => Array::empty(engine, shape, dtype),
+    };
+    Ok(NDArray::new(array.map_err(|error| raised(py, error))?, own.owner().clone_ref(py)))
 }
 
 /// Bytes of a NumPy array up to which to copy them costs less than to keep it.
@@ -121,7 +133,7 @@ pub(super) fn copied(
         return Ok(None);
     }
     let array = Array::empty(&engine.inner, &layout.shape, dtype).map_err(|error| raised(py, error))?;
-    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let start = array.buffer().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     // SAFETY: NumPy's array has so many bytes, one after the other, and so has a new one, which nobody else knows.
     unsafe { shown.start.copy_to_nonoverlapping(start, bytes) };
     Ok(Some(array))
@@ -188,7 +200,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
         return Ok(()); // as Python asks for after `x[i] += 1`
     }
     if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
-        return py.import("weft._cuda.transfers")?.getattr("copy_elements")?.call1((&output, &x)).map(drop);
+        return kinds::copy(py, &output, &x);
     }
     to.owner().get().wait_for_room(py, 0)?;
     let kernel = copy_loop(to.inner.dtype());

@@ -7,6 +7,7 @@ mod fresh;
 mod granting;
 mod here;
 mod kernel;
+pub(crate) mod kinds;
 pub(crate) mod memory;
 pub(crate) mod mpi;
 mod network;
@@ -27,7 +28,7 @@ pub(crate) use fresh::{
     fresh_unary,
 };
 pub(crate) use here::{answer_here, change_here, compute_here, values_here};
-pub(crate) use kernel::{Kernel, open_onednn};
+pub(crate) use kernel::{Kernel, open_onednn, vectors};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, fresh_copy, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
     kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_mask, kernel_neighbours,

@@ -11,6 +11,7 @@ use crate::tape::record;
 use crate::trace;
 use crate::variable::Variable;
 use calling::{Calling, CallingStep, Carry};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -256,6 +257,10 @@ impl MpiCommunicator {
         }
         Ok(())
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
+    }
 }
 
 impl MpiCommunicator {
@@ -276,7 +281,8 @@ impl MpiCommunicator {
         engine.make_way(py, options.bytes, || recording::announce(name, location.bits()))?;
         if arrays.is_empty() && recording::is_open() {
             let step = Step::Opaque(Arc::new(CallingStep(payload.calling)));
-            return recording::append_on_variables(step, &engine.inner, &variables, &options)
+            // SAFETY: it has no arrays.
+            return unsafe { recording::append_on_variables(step, &engine.inner, &variables, &options) }
                 .map_err(|error| raised(py, error));
         }
         if engine.inner.is_traced() {
@@ -291,7 +297,8 @@ impl MpiCommunicator {
             return push().map_err(|error| errors::raised(py, error));
         }
         let call = Call { variables: &variables, ..Call::on(&engine.inner, arrays, options) };
-        submit(payload, &call).map_err(|error| raised(py, error))
+        // SAFETY: the payload has the arrays of the call, for which the job was made.
+        unsafe { submit(payload, &call) }.map_err(|error| raised(py, error))
     }
 }
 

@@ -5,7 +5,9 @@ use super::kernel::{Kernel, refuse};
 use crate::array::dtypes;
 use pyo3::prelude::*;
 use weft_array::DType;
-use weft_kernels::{Across, Cells, CrossEntropy, Gates, LayerNorm, Lookup, Mask, Mode, Neighbours, Sequence};
+use weft_kernels::{
+    Across, Cells, CrossEntropy, Gates, Generator, LayerNorm, Lookup, Mask, Mode, Neighbours, Sequence,
+};
 
 /// Cross entropy, or its gradient, of so many rows of so many classes; labels are classes of a dtype, or rows.
 #[pyfunction]
@@ -38,11 +40,18 @@ pub(crate) fn kernel_layer_norm(
     Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, own.operands(), 3, step)))
 }
 
-/// So many numbers of a mask of dropout, by a generator's state, which is changed.
+/// So many numbers of a mask of dropout, by a generator's state of so many words, which is changed; None for another generator.
 #[pyfunction]
-pub(crate) fn kernel_mask(name: String, dtype: &Bound<'_, PyAny>, count: usize, rate: f64) -> PyResult<Option<Kernel>> {
-    let (own, dtype) = (Mask { count, rate }, dtypes::from_python(dtype)?);
-    let operands = [(DType::UInt64, Mask::STATE), (dtype, count)];
+pub(crate) fn kernel_mask(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    count: usize,
+    rate: f64,
+    words: usize,
+) -> PyResult<Option<Kernel>> {
+    let Some(generator) = Generator::of_state(words) else { return Ok(None) };
+    let (own, dtype) = (Mask { count, rate, generator }, dtypes::from_python(dtype)?);
+    let operands = [(DType::UInt64, words), (dtype, count)];
     Ok(own.step(dtype).map(|step| Kernel::of(name, operands, 1, step).changing(1)))
 }
 

@@ -3,7 +3,7 @@
 
 use crate::array::{NDArray, dtypes, numpy, raised};
 use crate::engine::Engine;
-use pyo3::exceptions::PyMemoryError;
+use crate::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use weft_array::{Array, DType, Scalar, recording};
@@ -63,7 +63,7 @@ fn made(py: Python<'_>, shape: &[usize], dtype: DType, engine: &Engine) -> PyRes
     }
     let array = Array::empty(&engine.inner, shape, dtype).map_err(|error| raised(py, error))?;
     array.set_device(0);
-    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let start = array.buffer().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     Ok(Some((array, start)))
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn binary(
     reflected: bool,
 ) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (array.py(), array.get());
-    let Some(other) = Other::of(own, other) else { return Ok(None) };
+    let (Some(_), Some(other)) = (memory_of(&own.inner), Other::of(own, other)) else { return Ok(None) };
     let (first, second) = (own.inner.dtype(), other.dtype(own.inner.dtype()));
     let (left, right) = if reflected { (second, first) } else { (first, second) };
     let Some(kernels) = kernels(py, operator, left, right)? else { return Ok(None) };
@@ -127,7 +127,7 @@ pub(crate) fn binary(
 pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, operator: Operator) -> PyResult<bool> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    let Some(other) = Other::of(own, other) else { return Ok(false) };
+    let (Some(_), Some(other)) = (memory_of(&own.inner), Other::of(own, other)) else { return Ok(false) };
     let Some(kernels) = kernels(py, operator, dtype, other.dtype(dtype))? else { return Ok(false) };
     let shape = &*own.inner.layout().shape;
     if kernels.result() != dtype || other.shape(shape).is_none_or(|broadcast| *broadcast != *shape) {
@@ -143,6 +143,9 @@ pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, ope
 pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
+    if memory_of(&own.inner).is_none() {
+        return Ok(None); // of a kind that Python defines
+    }
     let Some(kernels) = kernels(py, operator, dtype, dtype)? else { return Ok(None) };
     filled(py, own, kernels, &own.inner.layout().shape, &[Operand::Array(&own.inner)])
 }

@@ -95,6 +95,9 @@ pub(crate) fn submit<'v, P: Traced>(
     announce(py, &payload, options.name);
     payload
         .into_step()
-        .and_then(|step| recording::append_on_variables(Step::Opaque(step), &engine.inner, &variables(), options))
+        // SAFETY: what is called on variables alone takes no arrays.
+        .and_then(|step| unsafe {
+            recording::append_on_variables(Step::Opaque(step), &engine.inner, &variables(), options)
+        })
         .map_err(|error| raised(py, error))
 }

@@ -1,14 +1,17 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
+use super::kinds;
 use crate::array::operator::scalar;
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::cuda::memory::memory_of;
 use crate::errors;
 use crate::tape::moves::{now, taken};
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
@@ -93,6 +96,13 @@ impl Loop {
         let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
         let made = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0])).with_name(&name));
         let Some(kernel) = made else { return Ok(None) };
+        // A loop with a signature has axes of its own, and NumPy's iterator nothing to say about them.
+        let kernel = if ufunc.getattr("signature")?.is_none() {
+            // SAFETY: it runs along one axis.
+            unsafe { kernel.tried() }
+        } else {
+            kernel
+        };
         // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
         let identity = match name.as_str() {
             "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
@@ -122,6 +132,12 @@ impl Loop {
     #[staticmethod]
     fn choose(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::of_ours(choose_loop(dtypes::from_python(dtype)?), "where"))
+    }
+
+    /// Whether it is called where elements of an output do not lie one after the other; another loop writes to a line first.
+    #[getter]
+    fn takes_gaps(&self) -> bool {
+        self.kernel.takes_gaps()
     }
 
     /// Where a list of loops has it that is looked up by the first operand's dtype.
@@ -157,11 +173,10 @@ impl Loop {
         }
         let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
         if first.get().inner.buffer().is_elsewhere() {
-            return match self.cuda(py)? {
+            let is_cuda = memory_of(&first.get().inner).is_some();
+            return match if is_cuda { self.cuda(py)? } else { None } {
                 Some(kernels) => kernels.get().push_python(targets, inputs),
-                None => {
-                    py.import("weft._cuda.hosted")?.getattr("push")?.call1((&self.ufunc, targets, inputs)).map(drop)
-                }
+                None => kinds::push_loop(py, self.ufunc.as_ref(), targets, inputs),
             };
         }
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
@@ -174,13 +189,14 @@ impl Loop {
                 Err(scalar) => Operand::Scalar(*scalar, self.dtypes[at]),
             })
             .collect();
+        let written: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
+        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
+        let options = Self::options(py, written[0], if fills { "fill" } else { &self.name });
+        push_elementwise(self.kernel, &written, &operands, options).map_err(|error| raised(py, error))?;
         for output in &outputs {
             record::wrote(py, output.get());
         }
-        let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
-        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
-        let options = Self::options(py, outputs[0], if fills { "fill" } else { &self.name });
-        push_elementwise(self.kernel, &outputs, &operands, options).map_err(|error| raised(py, error))
+        Ok(())
     }
 
     /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
@@ -212,6 +228,10 @@ impl Loop {
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
         format!("<weft._core.Loop {}>", names.join(", "))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.ufunc)
     }
 }
 

@@ -4,6 +4,7 @@ use super::key::Key;
 use crate::array::NDArray;
 use crate::engine::Engine;
 use crate::errors;
+use crate::interpreter::level::Level;
 use crate::tape::handle;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -46,10 +47,11 @@ impl<'py> KeyWriter<'_, 'py> {
     /// A whole argument. Static ones must be hashable as a whole.
     #[inline]
     pub(super) fn argument(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        self.add(value)?; // first: to hash a value that is nested too deeply ends the process
         if self.opaque && value.hash().is_err() {
             return Err(self.unhashable(value));
         }
-        self.add(value)
+        Ok(())
     }
 
     #[inline]
@@ -66,6 +68,7 @@ impl<'py> KeyWriter<'_, 'py> {
         } else if let Ok(number) = value.cast_exact::<PyInt>() {
             self.integer(number);
         } else if let Ok(list) = value.cast_exact::<PyList>() {
+            let _level = Level::enter(value.py())?;
             self.word(Tag::List, list.len() as u64);
             for item in list {
                 self.add(&item)?;
@@ -73,6 +76,7 @@ impl<'py> KeyWriter<'_, 'py> {
         } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
             self.items(Tag::Tuple, tuple)?;
         } else if let Ok(dict) = value.cast_exact::<PyDict>() {
+            let _level = Level::enter(value.py())?;
             self.word(Tag::Dict, dict.len() as u64);
             for (name, item) in dict {
                 self.add(&name)?;
@@ -128,6 +132,7 @@ impl<'py> KeyWriter<'_, 'py> {
     }
 
     fn items(&mut self, tag: Tag, tuple: &Bound<'py, PyTuple>) -> PyResult<()> {
+        let _level = Level::enter(tuple.py())?;
         self.word(tag, tuple.len() as u64);
         for item in tuple {
             self.add(&item)?;
@@ -170,6 +175,7 @@ impl<'py> KeyWriter<'_, 'py> {
             return Ok(());
         }
         if let Ok(slice) = value.cast::<PySlice>() {
+            let _level = Level::enter(value.py())?;
             self.word(Tag::Slice, 0);
             for part in ["start", "stop", "step"] {
                 self.add(&slice.getattr(part)?)?;
@@ -183,14 +189,17 @@ impl<'py> KeyWriter<'_, 'py> {
         if let Ok(tuple) = value.cast::<PyTuple>()
             && class.hasattr("_fields")?
         {
+            let _level = Level::enter(value.py())?;
             self.of_class(Tag::Named, &class, tuple.len());
             return tuple.iter().try_for_each(|item| self.add(&item));
         }
         if let Ok(set) = value.cast::<PyFrozenSet>() {
+            let _level = Level::enter(value.py())?;
             self.of_class(Tag::Set, &class, set.len());
             return set.iter().try_for_each(|item| self.add(&item));
         }
         if let Ok(fields) = class.getattr("__dataclass_fields__") {
+            let _level = Level::enter(value.py())?;
             let fields = fields.cast_into::<PyDict>()?;
             self.of_class(Tag::Dataclass, &class, fields.len());
             return fields.keys().iter().try_for_each(|name| self.add(&value.getattr(name.cast::<PyString>()?)?));

@@ -21,5 +21,5 @@ mod results;
 mod surroundings;
 mod table;
 
-pub(crate) use surroundings::{is_eager, set_eager};
+pub(crate) use surroundings::{Eager, is_eager};
 pub(crate) use table::Signatures;

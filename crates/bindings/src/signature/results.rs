@@ -1,5 +1,6 @@
 //! The results of a call, made of the results of a replay.
 
+use crate::interpreter::level::Level;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -23,6 +24,7 @@ pub(super) enum Results {
 impl Results {
     /// From what `weft._program.trees` writes.
     pub(super) fn of(written: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let _level = Level::enter(written.py())?;
         let written = written.cast::<PyTuple>()?;
         let kind: String = written.get_item(0)?.extract()?;
         let what = written.get_item(1)?;

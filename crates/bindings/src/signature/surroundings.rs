@@ -11,11 +11,20 @@ use std::sync::{PoisonError, RwLock};
 /// How often programs were switched off.
 static EAGER: RwLock<usize> = RwLock::new(0);
 
-/// Switches all programs off, or on again; they count.
-#[pyfunction]
-pub(crate) fn set_eager(on: bool) {
-    let mut eager = EAGER.write().unwrap_or_else(PoisonError::into_inner);
-    *eager = if on { *eager + 1 } else { eager.saturating_sub(1) };
+/// All programs are switched off while one of these lives.
+pub(crate) struct Eager(());
+
+impl Eager {
+    pub(crate) fn begin() -> Self {
+        *EAGER.write().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self(())
+    }
+}
+
+impl Drop for Eager {
+    fn drop(&mut self) {
+        *EAGER.write().unwrap_or_else(PoisonError::into_inner) -= 1;
+    }
 }
 
 /// Whether all programs are switched off.

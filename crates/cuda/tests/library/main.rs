@@ -1,7 +1,7 @@
 //! The real binding against a library with the face of a driver, compiled here by the C compiler: no GPU is needed to
 //! see that arguments arrive as they should.
 
-#![cfg(unix)]
+#![cfg(all(unix, not(target_feature = "crt-static")))] // a static program opens no library
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,10 +37,9 @@ fn refused(flavour: &str) -> String {
 #[test]
 fn what_is_missing_is_said() {
     let none = Cuda::open_library(Some("/nowhere/libcuda.so.1")).expect_err("there is none").to_string();
-    assert!(
-        none.starts_with("CUDA is not available: the NVIDIA driver cannot be loaded (/nowhere/libcuda.so.1: "),
-        "{none}"
-    );
+    // The words between are the dynamic linker's, of which each system has its own.
+    assert!(none.starts_with("CUDA is not available: the NVIDIA driver cannot be loaded ("), "{none}");
+    assert!(none.contains("/nowhere/libcuda.so.1"), "{none}");
     let message =
         "CUDA is not available: the NVIDIA driver finds no device (cuInit answered CUDA_ERROR_NO_DEVICE (100))";
     assert_eq!(refused("NO_DEVICE"), message);

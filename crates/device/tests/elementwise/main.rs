@@ -103,7 +103,9 @@ fn a_kernel_is_loaded_once_and_computes() {
     let ready = unsafe { wanted.load(2, "add", b"image") }.expect("a kernel");
     assert!(ready.is_in_rows());
     let made = ready.launch().expect("fitting arguments");
-    launch(made, &Call::anywhere(&machine.engine, &ready.arrays(), PushOptions::default()), true).expect("a launch");
+    // SAFETY: it was made for these arrays.
+    unsafe { launch(made, &Call::anywhere(&machine.engine, &ready.arrays(), PushOptions::default()), true) }
+        .expect("a launch");
     assert_eq!(machine.values(&out), (0..WORDS as u64).map(|at| 100 + 2 * at).collect::<Vec<_>>());
     assert!(add.known(&outputs, &inputs).is_some());
     assert_eq!(next(&add, &out, inputs), "launch");
@@ -128,7 +130,8 @@ fn small_launches_have_events_in_common() {
             _ => panic!("nothing to launch"),
         };
         let made = ready.launch().expect("fitting arguments");
-        launch(made, &Call::anywhere(&machine.engine, &ready.arrays(), PushOptions::default()), true)
+        // SAFETY: it was made for these arrays.
+        unsafe { launch(made, &Call::anywhere(&machine.engine, &ready.arrays(), PushOptions::default()), true) }
             .expect("a launch");
         machine.engine.wait_for_all().expect("no op fails");
         last = out;

@@ -119,7 +119,9 @@ impl World<'_> {
             .and_then(|made| made.scalar(&count.to_ne_bytes()))
             .expect("fitting arguments");
         let arrays = [(to, Access::Mutate), (from, Access::Read)];
-        launch(made, &Call::anywhere(&self.engine, &arrays, PushOptions::default()), true).expect("a launch");
+        // SAFETY: it was made for these arrays.
+        unsafe { launch(made, &Call::anywhere(&self.engine, &arrays, PushOptions::default()), true) }
+            .expect("a launch");
     }
 
     fn run(&mut self, steps: &[Step]) {

@@ -6,6 +6,7 @@ mod close;
 mod core;
 pub mod fork;
 mod full_ring;
+mod memory;
 mod operator;
 mod push;
 mod replay;

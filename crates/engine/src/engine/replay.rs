@@ -28,6 +28,14 @@ pub struct Replay<B> {
     bindings: PhantomData<fn(&B)>,
 }
 
+impl<B> Replay<B> {
+    /// Whether no push of it is pending, as far as this handle knows: there is no other one, and none is being pushed.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.plan) == 1
+    }
+}
+
 impl<B> Clone for Replay<B> {
     fn clone(&self) -> Self {
         Self { core: Arc::clone(&self.core), plan: Arc::clone(&self.plan), bindings: PhantomData }

@@ -1,5 +1,6 @@
 //! The settings of an engine.
 
+use super::memory;
 use crate::EngineError;
 use crate::pool::{DirectHost, Host, Policy};
 use std::sync::{Arc, OnceLock};
@@ -55,18 +56,7 @@ impl Default for Settings {
 /// workers busy, and more of them would only hold memory. Without limit where the system does not say what there is.
 fn share_of_memory() -> u64 {
     static SHARE: OnceLock<u64> = OnceLock::new();
-    *SHARE.get_or_init(|| {
-        let total = || {
-            let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-            let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-            line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
-        let group = || std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?.trim().parse::<u64>().ok();
-        match (total(), group()) {
-            (None, None) => u64::MAX,
-            (total, group) => (total.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX)) / 32).max(256 << 20),
-        }
-    })
+    *SHARE.get_or_init(|| memory::available().map_or(u64::MAX, |bytes| (bytes / 32).max(256 << 20)))
 }
 
 impl Settings {

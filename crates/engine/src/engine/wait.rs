@@ -8,7 +8,6 @@ use crate::failure::Failure;
 use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
 use crate::pool::{BlockedWorker, Crowd, Guest, Sleeping};
 use crate::replay;
-use crate::sched::Tracker;
 use crate::sync::{Parker, spin_hint};
 use crate::trace::{Note, Outcome};
 use crate::var::{AccessKind, VarNode};
@@ -302,12 +301,13 @@ impl Engine {
         let pool = self.core.pool();
         let mut turn = pool.turn();
         turn.catch_up();
-        let (_, seat) = turn.parts();
+        let (tracker, seat) = turn.parts();
         let cycle = match OpPtr::from_raw(probe) {
             // An answered probe is gone.
-            Some(probe) if !waiter.is_done() => Tracker::cycle(seat, asker, probe),
+            Some(probe) if !waiter.is_done() => tracker.cycle(seat, asker, probe),
             _ => None,
         };
+        turn.catch_up(); // with what the walk has let go on
         drop(turn);
         match cycle {
             None => Ok(()),

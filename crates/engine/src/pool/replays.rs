@@ -5,11 +5,10 @@ use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
-use crate::quiet::{message_of, quietly};
+use crate::quiet::{attempt, message_of, quietly};
 use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
 use crate::sync::Ordering;
 use crate::trace::Ran;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -159,7 +158,7 @@ impl Run<'_> {
                 }
                 // SAFETY: as above.
                 let run = || unsafe { plan.step(step).run(bindings, &mut context) };
-                let result = catch_unwind(AssertUnwindSafe(run));
+                let result = attempt(run);
                 if let Some(clock) = clock {
                     clock.stop(self, plan, call, step);
                 }
@@ -183,12 +182,13 @@ impl Run<'_> {
     fn fail(&self, call: &Call, step: u32, cause: Option<Cause>) {
         let Some(cause) = cause else { return };
         let plan = self.instance.plan();
+        // SAFETY: the call is pending.
+        let number = unsafe { (*call.op).number };
         if call.traced
-            && let Some(recorder) = self.pool.recorder()
+            && let Some(recorder) = self.pool.recorder().filter(|recorder| recorder.has(number))
         {
             let text = format!("{}: {}", plan.name_of(step), first_line_of(&cause));
-            // SAFETY: the call is pending.
-            recorder.failed(unsafe { (*call.op).number }, text);
+            recorder.failed(number, text);
         }
         self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause)));
     }
@@ -222,7 +222,7 @@ impl Run<'_> {
         let mut context_of_step = StepContext::new(Some(instance.number), Some(&mut context)).failing(&fails);
         // SAFETY: as above.
         let run = || unsafe { plan.step(step).run(bindings, &mut context_of_step) };
-        let result = catch_unwind(AssertUnwindSafe(run));
+        let result = attempt(run);
         clock.stop(self, plan, call, step);
         self.leave(before);
         // A token may deliver from here on, and the call may be gone.
@@ -265,12 +265,12 @@ impl Clock {
 
     fn stop(self, run: &Run<'_>, plan: &Plan, call: &Call, step: u32) {
         plan.note_time(step, u32::try_from(self.start.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        // SAFETY: the call is pending: its step is not done.
+        let number = unsafe { (*call.op).number };
         if let Some(mut ran) = self.ran
-            && let Some(recorder) = run.pool.recorder()
+            && let Some(recorder) = run.pool.recorder().filter(|recorder| recorder.has(number))
         {
             ran.end();
-            // SAFETY: the call is pending: its step is not done.
-            let number = unsafe { (*call.op).number };
             // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
             let note = unsafe { plan.step(step).note(call.bindings()) }.or(plan.kind_of(step));
             recorder.single(note, &plan.name_of(step), Some(number), ran);

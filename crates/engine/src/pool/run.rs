@@ -6,10 +6,9 @@ use super::state::Pool;
 use super::timer::{Timed, Timer, Untimed};
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, clear_current, set_current};
-use crate::quiet::{dispose, message_of, quietly};
+use crate::quiet::{attempt, dispose, message_of, quietly};
 use crate::replay;
 use crate::sync::Ordering;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 
@@ -66,8 +65,7 @@ impl Pool {
         timer.begin(op, seat);
         note(op.as_ptr());
         // SAFETY: a ready op was pulled by this thread alone, and was not run before.
-        let result =
-            catch_unwind(AssertUnwindSafe(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) }));
+        let result = attempt(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) });
         timer.end(op);
         clear_current(before);
         note(ptr::null_mut()); // from here on the op may be delivered
@@ -129,7 +127,7 @@ impl Pool {
         // SAFETY: the op is the caller's until it is delivered.
         let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
         if flags.has(OpFlags::TRACED)
-            && let Some(recorder) = self.recorder()
+            && let Some(recorder) = self.recorder().filter(|recorder| recorder.has(number))
         {
             recorder.failed(number, first_line_of(&cause));
         }
@@ -170,7 +168,7 @@ impl Pool {
 /// The first line of what a cause says of itself, which a user may have written.
 pub(super) fn first_line_of(cause: &Cause) -> String {
     let describe = || cause.to_string().lines().next().unwrap_or_default().to_owned();
-    catch_unwind(AssertUnwindSafe(describe)).unwrap_or_else(|panic| {
+    attempt(describe).unwrap_or_else(|panic| {
         dispose(panic);
         "an error whose description panics".to_owned()
     })

@@ -77,6 +77,8 @@ pub(crate) struct Desk {
     pub(crate) begun: bool,
     /// Place in that list, among those that wait for an instance, among spare calls.
     pub(crate) next: *mut Call,
+    /// The one before it among those that wait for an instance.
+    pub(super) previous: *mut Call,
     /// Ports granted that the instance was not told of.
     granted: u32,
     /// Accesses of each port that are not granted yet.
@@ -146,6 +148,7 @@ impl Call {
                 listed: false,
                 begun: false,
                 next: ptr::null_mut(),
+                previous: ptr::null_mut(),
                 granted: NONE,
                 waiting: (0..ports).map(|_| 0).collect(),
             }),
@@ -232,6 +235,17 @@ impl Call {
     pub(crate) fn desk<R>(&self, f: impl FnOnce(&mut Desk) -> R) -> R {
         // SAFETY: one thread at a time has the registrar's role, or the call.
         self.desk.with_mut(|desk| f(unsafe { &mut *desk }))
+    }
+
+    /// Whether it waits for no access any more; the registrar's, once it is registered.
+    pub(crate) fn has_all_accesses(&self) -> bool {
+        // SAFETY: the registrar's, like the call; the cell is there as long as the call is.
+        unsafe { (*self.op).countdown == 0 }
+    }
+
+    /// Whether it has no instance; the registrar's, as above.
+    pub(crate) fn waits_for_instance(&self) -> bool {
+        self.desk(|desk| desk.instance.is_null())
     }
 
     /// Ports that wait for nothing; asked once, by the registrar, when all accesses have entered.

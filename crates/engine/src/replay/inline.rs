@@ -4,10 +4,9 @@ use super::plan::{Plan, PortPlan};
 use super::{Outcome, PortId, StepContext};
 use crate::EngineError;
 use crate::failure::{Cause, Failure};
-use crate::quiet::{message_of, quietly};
+use crate::quiet::{attempt, message_of, quietly};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// A port whose last change failed, in a replay that was run inline.
@@ -72,7 +71,7 @@ impl Plan {
             let mut context = StepContext::new(None, None).failing(&fails);
             // SAFETY: the caller's promise.
             let run = || unsafe { self.step(step).run(bindings, &mut context) };
-            let result = catch_unwind(AssertUnwindSafe(run));
+            let result = attempt(run);
             let result = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
             let of_step = result.err().map(|cause| (step, cause));
             for (node, cause) in of_members.into_inner().into_iter().chain(of_step) {

@@ -237,8 +237,9 @@ impl Instance {
     #[inline]
     #[must_use]
     pub(crate) fn announce(&self) -> bool {
-        // ORDERING: AcqRel: who pulls the token after this sees what it was announced for; pairs with pulled().
-        let first = !self.announced.load(Ordering::Acquire) && !self.announced.swap(true, Ordering::AcqRel);
+        // ORDERING: SeqCst: the look behind an event, or behind a role given back; pairs with pulled(). The swap
+        // publishes what the token is announced for to whoever pulls it.
+        let first = !self.announced.load(Ordering::SeqCst) && !self.announced.swap(true, Ordering::SeqCst);
         if first {
             self.retain();
         }
@@ -296,8 +297,9 @@ impl Instance {
     /// Takes the events, the last one first.
     #[inline]
     pub(super) fn take_events(&self) -> u32 {
-        // ORDERING: as in has_events(); a guess that spares the swap.
-        if self.events.0.load(Ordering::Acquire) == NONE {
+        // ORDERING: SeqCst: the look behind a pulled token, whose poster may have found it announced still; pairs with
+        // post(). A guess that spares the swap.
+        if self.events.0.load(Ordering::SeqCst) == NONE {
             return NONE;
         }
         // ORDERING: pairs with post().

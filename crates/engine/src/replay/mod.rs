@@ -51,9 +51,10 @@
 //!
 //! # Order
 //!
-//! Instances are given to calls in the order of their tickets, by the registrar. So a call that waits for one waits for
-//! earlier ones alone, as its accesses do, and no cycle can come of it. A call pushed inside an op, for which that op may
-//! wait, gets an instance beyond the usual ones.
+//! Instances are given to calls by the registrar: to those that lack nothing else first, and of these to the more urgent
+//! ones; then to those that wait for accesses, in the order of their tickets. A call pushed inside an op, for which that op
+//! may wait, gets an instance beyond the usual ones, and so does one that would wait for ever for those that have one. So
+//! whatever ends when its accesses are granted to ops one by one ends as a replay, too; `slots` has the protocol.
 
 mod ahead;
 mod binding;

@@ -1,4 +1,20 @@
 //! Which instance of a replay goes to which call.
+//!
+//! | call | waits for | leaves the list when |
+//! |---|---|---|
+//! | blocked | accesses, and an instance: in the order of tickets | its last access is granted, or it gets an instance |
+//! | ready | an instance alone: the more urgent first, then by when it became so | it gets an instance |
+//! | holder | accesses, or the end of its steps | it has ended |
+//!
+//! | instances | how many | go to |
+//! |---|---|---|
+//! | usual | the replay's limit | the first ready call, or else the first blocked one, whose steps then begin as ports are granted |
+//! | reserve | one in use | the first ready call, if no holder has all its accesses |
+//! | further | as many as it takes | calls for which a wait inside an op would wait for ever; of those pushed inside ops, each |
+//!
+//! Invariant: if a call is ready, some holder has all its accesses. Such a one ends by its steps alone, so no call waits for
+//! an instance because others wait for accesses. What a step of a holder waits for itself is seen by the walk that each wait
+//! inside an op makes (`sched::walk`): to it the calls in both lists are behind the holders.
 
 use super::instance::Instance;
 use super::{Call, Plan};
@@ -7,36 +23,131 @@ use crate::var::Seat;
 use std::ptr;
 use std::sync::Arc;
 
-/// Which instances are free, and which calls wait for one.
+/// Which instances are free, which calls have one, and which wait for one.
 pub(super) struct Slots {
     generation: u32,
     free: *mut Instance,
     extra: *mut Instance,
+    reserve: *mut Instance,
+    blocked: Line,
+    ready: Line,
+    holders: Vec<*mut Call>,
+}
+
+/// Calls that wait for an instance.
+struct Line {
     first: *mut Call,
     last: *mut Call,
 }
 
-impl Slots {
-    pub(super) const fn new(generation: u32) -> Self {
-        let (free, extra) = (ptr::null_mut(), ptr::null_mut());
-        Self { generation, free, extra, first: ptr::null_mut(), last: ptr::null_mut() }
+impl Line {
+    const fn new() -> Self {
+        Self { first: ptr::null_mut(), last: ptr::null_mut() }
     }
 
-    /// Gives the first call that waits an instance, if one is free.
-    unsafe fn serve(&mut self) -> *mut Call {
-        let call = self.first;
-        if call.is_null() || self.free.is_null() {
-            return ptr::null_mut();
-        }
-        // SAFETY: calls that wait are pending, and the caller has the seat.
+    /// Puts a call behind all that are as urgent.
+    unsafe fn put(&mut self, call: *mut Call) {
+        // SAFETY: the caller's: pending calls, of which those of this list are linked; the caller has the seat.
         unsafe {
-            let instance = pop(&mut self.free);
-            self.first = (*call).desk(|desk| {
-                desk.instance = instance;
-                desk.next
-            });
+            let mut before = self.last;
+            while !before.is_null() && (*before).priority() < (*call).priority() {
+                before = (*before).desk(|desk| desk.previous);
+            }
+            self.put_behind(before, call);
         }
-        call
+    }
+
+    unsafe fn put_behind(&mut self, before: *mut Call, call: *mut Call) {
+        // SAFETY: as above.
+        unsafe {
+            let after = if before.is_null() {
+                self.first
+            } else {
+                (*before).desk(|desk| std::mem::replace(&mut desk.next, call))
+            };
+            (*call).desk(|desk| (desk.previous, desk.next) = (before, after));
+            if before.is_null() {
+                self.first = call;
+            }
+            match after.as_ref() {
+                None => self.last = call,
+                Some(after) => after.desk(|desk| desk.previous = call),
+            }
+        }
+    }
+
+    unsafe fn take_out(&mut self, call: *mut Call) {
+        // SAFETY: as above; the call is in the list.
+        unsafe {
+            let (before, after) =
+                (*call).desk(|desk| (std::mem::take(&mut desk.previous), std::mem::take(&mut desk.next)));
+            match before.as_ref() {
+                None => self.first = after,
+                Some(before) => before.desk(|desk| desk.next = after),
+            }
+            match after.as_ref() {
+                None => self.last = before,
+                Some(after) => after.desk(|desk| desk.previous = before),
+            }
+        }
+    }
+
+    fn calls(&self) -> impl Iterator<Item = *mut Call> {
+        let some = |call: *mut Call| (!call.is_null()).then_some(call);
+        // SAFETY: calls that wait are pending, and the caller has the seat.
+        std::iter::successors(some(self.first), move |&call| some(unsafe { (*call).desk(|desk| desk.next) }))
+    }
+}
+
+impl Slots {
+    pub(super) const fn new(generation: u32) -> Self {
+        let (free, extra, reserve) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        Self { generation, free, extra, reserve, blocked: Line::new(), ready: Line::new(), holders: Vec::new() }
+    }
+
+    /// Takes in a call that waits for an instance.
+    unsafe fn queue(&mut self, call: *mut Call) {
+        // SAFETY: the caller's: a pending call; the caller has the seat.
+        unsafe {
+            if (*call).has_all_accesses() {
+                self.ready.put(call);
+            } else {
+                self.blocked.put_behind(self.blocked.last, call);
+            }
+        }
+    }
+
+    /// Gives this call an instance.
+    unsafe fn give(&mut self, call: *mut Call, instance: *mut Instance) {
+        // SAFETY: the caller's: a call that waits, and an instance that nobody has.
+        unsafe {
+            let line = if (*call).has_all_accesses() { &mut self.ready } else { &mut self.blocked };
+            line.take_out(call);
+            (*call).desk(|desk| desk.instance = instance);
+        }
+        self.holders.push(call);
+    }
+
+    /// Gives a call that waits an instance, if there is one for it. Answers it.
+    unsafe fn serve(&mut self, plan: &Arc<Plan>) -> *mut Call {
+        let ready = self.ready.first;
+        // SAFETY: calls that wait, and those that hold, are pending, and the caller has the seat.
+        unsafe {
+            if !self.free.is_null() {
+                let call = if ready.is_null() { self.blocked.first } else { ready };
+                if !call.is_null() {
+                    let instance = pop(&mut self.free);
+                    self.give(call, instance);
+                }
+                return call;
+            }
+            if ready.is_null() || self.holders.iter().any(|&call| (*call).has_all_accesses()) {
+                return ptr::null_mut();
+            }
+            let instance = plan.take_reserve(&mut self.reserve);
+            self.give(ready, instance);
+        }
+        ready
     }
 }
 
@@ -81,7 +192,7 @@ impl Plan {
     ///
     /// The call is being registered, by the seat's owner.
     pub(crate) unsafe fn assign(
-        &self,
+        self: &Arc<Self>,
         _seat: &Seat,
         call: *mut Call,
         gift: *mut Instance,
@@ -99,15 +210,72 @@ impl Plan {
                 return call;
             }
             push(&mut slots.free, gift);
-            (*call).desk(|desk| desk.next = ptr::null_mut());
-            if slots.first.is_null() {
-                slots.first = call;
-            } else {
-                (*slots.last).desk(|desk| desk.next = call);
-            }
-            slots.last = call;
-            slots.serve()
+            slots.queue(call);
+            slots.serve(self)
         })
+    }
+
+    /// A call has got the last of its accesses. Answers a call that has an instance from now on.
+    ///
+    /// # Safety
+    ///
+    /// It is the seat's owner who calls, and the call is registered.
+    pub(crate) unsafe fn has_become_ready(self: &Arc<Self>, call: *mut Call) -> *mut Call {
+        // SAFETY: as in assign().
+        self.slots.with_mut(|slots| unsafe {
+            let slots = &mut *slots;
+            slots.blocked.take_out(call);
+            slots.ready.put(call);
+            slots.serve(self)
+        })
+    }
+
+    /// A call that waits for an instance has become more urgent.
+    ///
+    /// # Safety
+    ///
+    /// As for [`has_become_ready`](Self::has_become_ready).
+    pub(crate) unsafe fn has_become_urgent(&self, call: *mut Call) {
+        // SAFETY: as in assign().
+        self.slots.with_mut(|slots| unsafe {
+            if (*call).has_all_accesses() {
+                (*slots).ready.take_out(call);
+                (*slots).ready.put(call);
+            }
+        });
+    }
+
+    /// Gives a call an instance beyond the usual ones.
+    ///
+    /// # Safety
+    ///
+    /// As for [`has_become_ready`](Self::has_become_ready); the call waits for an instance.
+    pub(crate) unsafe fn give_further(self: &Arc<Self>, call: *mut Call) {
+        // SAFETY: as in assign().
+        self.slots.with_mut(|slots| unsafe {
+            let instance = self.take_reserve(&mut (*slots).reserve);
+            (*slots).give(call, instance);
+        });
+    }
+
+    /// The calls that have an instance, or those that wait for one.
+    pub(crate) fn calls(&self, _seat: &Seat, waiting: bool) -> Vec<*mut Call> {
+        // SAFETY: the seat proves that nobody else is here.
+        self.slots.with(|slots| unsafe {
+            let slots = &*slots;
+            if waiting { slots.blocked.calls().chain(slots.ready.calls()).collect() } else { slots.holders.clone() }
+        })
+    }
+
+    /// An instance beyond the usual ones.
+    unsafe fn take_reserve(self: &Arc<Self>, reserve: &mut *mut Instance) -> *mut Instance {
+        // SAFETY: the caller has the seat.
+        let kept = unsafe { pop(reserve) };
+        if !kept.is_null() {
+            return kept;
+        }
+        // ORDERING: a number of its own.
+        Instance::new(self, self.limit + self.extras.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Says that there is one more instance for a call inside an op.
@@ -128,18 +296,20 @@ impl Plan {
     ///
     /// # Safety
     ///
-    /// It is the seat's owner who calls, and the call that had it has ended.
-    pub(crate) unsafe fn take_back(&self, _seat: &Seat, instance: *mut Instance, inside: bool) -> *mut Call {
+    /// It is the seat's owner who calls, and the call that had it has ended, or was refused.
+    pub(crate) unsafe fn take_back(self: &Arc<Self>, _seat: &Seat, instance: *mut Instance, call: &Call) -> *mut Call {
         // SAFETY: as in assign().
         self.slots.with_mut(|slots| unsafe {
             let slots = &mut *slots;
-            if inside {
+            if call.inside {
                 push(&mut slots.extra, instance);
                 self.count_spare_extra(slots.generation);
                 return ptr::null_mut();
             }
-            push(&mut slots.free, instance);
-            slots.serve()
+            slots.holders.retain(|&holder| !ptr::eq(holder, call));
+            let usual = (*instance).number < self.limit;
+            push(if usual { &mut slots.free } else { &mut slots.reserve }, instance);
+            slots.serve(self)
         })
     }
 }
@@ -165,7 +335,7 @@ impl Drop for Plan {
     fn drop(&mut self) {
         // SAFETY: `&mut self`: no call is pending, and no token is out.
         self.slots.with_mut(|slots| unsafe {
-            for list in [(*slots).free, (*slots).extra] {
+            for list in [(*slots).free, (*slots).extra, (*slots).reserve] {
                 let mut at = list;
                 while !at.is_null() {
                     let next = (*at).next.with(|next| *next);

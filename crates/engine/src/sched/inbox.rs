@@ -33,8 +33,8 @@ impl Inbox {
         if self.is_empty() {
             return ptr::null_mut();
         }
-        // ORDERING: pairs with the SeqCst in put(): who takes sees the ops. Taking all together
-        // leaves no room for ABA.
+        // ORDERING: Acquire of the ops that put() has published. Taking all together leaves no room
+        // for ABA.
         self.0.swap(ptr::null_mut(), Ordering::Acquire)
     }
 

@@ -22,21 +22,8 @@
 //!
 //! *A finished op.* The finisher puts it into the inbox, then tries to take the role. The holder
 //! gives the role back, then looks into the inbox. At least one of the two sees the other (Dekker): the finisher takes the
-//! role, or the holder sees the op and takes the role again. As a litmus test, in the form of herd7:
-//!
-//! ```text
-//! C finisher-and-holder
-//! { role = 1; inbox = 0; }
-//! P0 (atomic_int* role, atomic_int* inbox) {                         // the holder: Turn::give_back, Inbox::is_empty
-//!   atomic_exchange_explicit(role, 0, memory_order_seq_cst);         // a
-//!   int r0 = atomic_load_explicit(inbox, memory_order_seq_cst);      // b
-//! }
-//! P1 (atomic_int* role, atomic_int* inbox) {                         // the finisher: Inbox::put, Registrar::try_turn
-//!   atomic_exchange_explicit(inbox, 1, memory_order_seq_cst);        // c
-//!   int r1 = atomic_load_explicit(role, memory_order_seq_cst);       // d
-//! }
-//! ~exists (0:r0=0 /\ 1:r1=1)
-//! ```
+//! role, or the holder sees the op and takes the role again. `sync/litmus.md` has it as a litmus test, *finisher-and-holder*,
+//! in which the holder's accesses are `a` and `b`, the finisher's `c` and `d`.
 //!
 //! All four are `SeqCst`, so one total order S holds them and agrees with the order of each place. If `b` reads 0, it is
 //! before `c` in S; then `a < b < c < d`, and `d`, which is after `a`, does not read the 1 that `a` overwrote. If it reads

@@ -5,6 +5,7 @@ use super::queues::Fifo;
 use super::registrar::Registrar;
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
+use crate::quiet::quietly;
 use crate::replay::{Call, Calls, Ended, Instance, NONE, Outcome as PortOutcome, Part, Todo};
 use crate::trace::Outcome;
 use crate::var::{AccessKind, AccessNode, Seat, Settled};
@@ -41,13 +42,20 @@ impl Granted {
     pub(super) fn grant_port(&mut self, op: *mut Op, access: *mut AccessNode) {
         // SAFETY: a registered op is pending, and so is its call.
         let call = unsafe { &*Call::of(op) };
-        if call.grant(access) {
+        let granted = call.grant(access);
+        if call.has_all_accesses() && call.waits_for_instance() {
+            // SAFETY: it is the registrar who grants; the call is registered.
+            let begins = unsafe { call.plan().has_become_ready(std::ptr::from_ref(call).cast_mut()).as_ref() };
+            if let Some(begins) = begins {
+                self.list(begins);
+            }
+        } else if granted {
             self.list(call);
         }
     }
 
     /// Notes that a call has news for its instance, once it has one.
-    fn list(&mut self, call: &Call) {
+    pub(super) fn list(&mut self, call: &Call) {
         let unlisted = call
             .desk(|desk| !desk.instance.is_null() && !std::mem::replace(&mut desk.listed, !desk.instance.is_null()));
         if unlisted {
@@ -82,7 +90,7 @@ impl Tracker {
             if let Some(begins) = begins.as_ref() {
                 self.granted.list(begins);
             }
-            if waiting > 0 && priority > 0 {
+            if priority > 0 && (waiting > 0 || (*call).waits_for_instance()) {
                 self.lift_blockers(seat, op);
             }
         }
@@ -131,7 +139,7 @@ impl Tracker {
             return;
         }
         // SAFETY: nobody has had the instance; calls that wait are pending.
-        if let Some(waiting) = unsafe { call.plan().take_back(seat, call.gift, call.inside).as_ref() } {
+        if let Some(waiting) = unsafe { call.plan().take_back(seat, call.gift, call).as_ref() } {
             self.granted.list(waiting);
         }
     }
@@ -213,7 +221,7 @@ impl Tracker {
         });
         let instance = ended.desk(|desk| desk.instance);
         // SAFETY: the call has ended, so it has the instance no more.
-        let next = unsafe { ended.plan().take_back(seat, instance, ended.inside).as_ref() };
+        let next = unsafe { ended.plan().take_back(seat, instance, ended).as_ref() };
         if let Some(next) = next {
             self.granted.list(next);
         }
@@ -248,8 +256,13 @@ impl Tracker {
         // SAFETY: the caller's promise.
         let call = unsafe { &*Call::of(op) };
         call.set_priority(priority);
+        let instance = call.desk(|desk| desk.instance);
+        if call.waits_for_instance() {
+            // SAFETY: a registered call without an instance waits for one.
+            unsafe { call.plan().has_become_urgent(std::ptr::from_ref(call).cast_mut()) };
+        }
         // SAFETY: an instance lives as long as the plan, and the call holds that.
-        if let Some(instance) = unsafe { call.desk(|desk| desk.instance).as_ref() } {
+        if let Some(instance) = unsafe { instance.as_ref() } {
             let token = instance.token();
             // SAFETY: flags and priority of what is listed are the registrar's.
             if unsafe { (*token.as_ptr()).flags.has(OpFlags::LISTED) && (*token.as_ptr()).priority < priority } {
@@ -275,7 +288,8 @@ impl Registrar {
             unsafe { (*token.as_ptr()).priority = todo.priority };
             self.leave(token);
         }
-        drop(todo.failures.take());
+        let failures = todo.failures.take();
+        quietly(|| drop(failures)); // an error whose end panics ends nobody else's work
         let mut left = todo.left;
         if !todo.ended.is_null() {
             // SAFETY: it is pending until the engine hears of its end.

@@ -6,7 +6,7 @@
 
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
-use crate::replay;
+use crate::replay::{self, Call};
 use crate::var::{AccessNode, Seat, VarNode};
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -74,6 +74,21 @@ fn behind(seat: &Seat, access: *mut AccessNode) -> Vec<OpPtr> {
     owners
 }
 
+/// The calls that wait for the instance of this one, if it is a replay's call and has one.
+fn behind_instance(seat: &Seat, op: OpPtr) -> Vec<OpPtr> {
+    if !Op::is_replay(op) {
+        return Vec::new();
+    }
+    // SAFETY: a pending op is alive, and so is its call.
+    let call = unsafe { &*Call::of(op.as_ptr()) };
+    if call.inside || call.waits_for_instance() {
+        return Vec::new(); // those behind one that waits wait for the same holders
+    }
+    let waiting = call.plan().calls(seat, true);
+    // SAFETY: as above.
+    waiting.into_iter().filter_map(|call| OpPtr::from_raw(unsafe { (*call).op })).collect()
+}
+
 /// Somebody who waits: an op, or whoever asked first.
 pub(crate) struct Blocked {
     pub(crate) op: Option<OpPtr>,
@@ -138,6 +153,13 @@ impl Tracker {
                         self.lift_readers((*access).var, priority, &mut steps);
                     }
                 }
+                if (*op).kind == OpKind::Replay && (*Call::of(op)).waits_for_instance() {
+                    for holder in (*Call::of(op)).plan().calls(seat, false) {
+                        if self.lift((*holder).op, priority) {
+                            todo.push((*holder).op);
+                        }
+                    }
+                }
             }
         }
     }
@@ -159,7 +181,7 @@ impl Tracker {
                 return false;
             }
             (*op).priority = priority;
-            (*op).countdown > 0
+            (*op).countdown > 0 || ((*op).kind == OpKind::Replay && (*Call::of(op)).waits_for_instance())
         }
     }
 
@@ -211,11 +233,45 @@ impl Tracker {
 
     /// Whether `probe`, by which the running op `asker` waits, waits for `asker` itself.
     /// Answers the labels along the cycle.
-    pub(crate) fn cycle(seat: &Seat, asker: OpPtr, probe: OpPtr) -> Option<Vec<String>> {
+    ///
+    /// Calls of replays on the way that lack an instance get one: eager ops would not wait there.
+    pub(crate) fn cycle(&mut self, seat: &Seat, asker: OpPtr, probe: OpPtr) -> Option<Vec<String>> {
+        loop {
+            let path = Self::way(seat, asker, probe)?;
+            let mut resolved = false;
+            for &op in &path {
+                if !Op::is_replay(op) {
+                    continue;
+                }
+                // SAFETY: pending ops are alive; a registered call without an instance waits for one.
+                unsafe {
+                    let call = &*Call::of(op.as_ptr());
+                    if call.waits_for_instance() {
+                        call.plan().give_further(Call::of(op.as_ptr()));
+                        self.granted.list(call);
+                        resolved = true;
+                    }
+                }
+            }
+            if !resolved {
+                // SAFETY: pending ops are alive.
+                return Some(path.into_iter().map(|op| unsafe { replay::label(op) }).collect());
+            }
+        }
+    }
+
+    /// The ops from `asker` to itself by way of `probe`, each of which waits for the one before.
+    fn way(seat: &Seat, asker: OpPtr, probe: OpPtr) -> Option<Vec<OpPtr>> {
         // From each op that waits for `asker`: the op it waits for.
         let mut waits_for: HashMap<*mut Op, OpPtr> = HashMap::new();
         let mut todo = vec![asker];
         while let Some(op) = todo.pop() {
+            for waiting in behind_instance(seat, op) {
+                if waiting != asker && !waits_for.contains_key(&waiting.as_ptr()) {
+                    waits_for.insert(waiting.as_ptr(), op);
+                    todo.push(waiting);
+                }
+            }
             let (first, count) = Op::accesses(op.as_ptr());
             // SAFETY: pending ops are alive, and so are their accesses.
             let accesses = (0..count).map(|index| unsafe { first.add(index) });
@@ -242,7 +298,7 @@ impl Tracker {
         None
     }
 
-    fn path(asker: OpPtr, from: OpPtr, waits_for: &HashMap<*mut Op, OpPtr>) -> Vec<String> {
+    fn path(asker: OpPtr, from: OpPtr, waits_for: &HashMap<*mut Op, OpPtr>) -> Vec<OpPtr> {
         let mut ops = vec![asker];
         let mut at = from;
         while at != asker {
@@ -253,7 +309,6 @@ impl Tracker {
             }
         }
         ops.push(asker);
-        // SAFETY: pending ops are alive.
-        ops.into_iter().map(|op| unsafe { replay::label(op) }).collect()
+        ops
     }
 }

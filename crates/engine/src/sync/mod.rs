@@ -3,6 +3,8 @@
 //! Everything here is a newtype over `std`, or over `loom` under `cfg(loom)`, so that the model
 //! checker runs the shipped protocols and not a copy of them. No other module may name
 //! `std::sync::atomic`; clippy enforces it.
+//!
+//! Which arguments rest on the one order of `SeqCst` accesses, and what these become on ARM64, says `litmus.md`.
 
 // The one module where the raw types may be named.
 #![allow(clippy::disallowed_types)]

@@ -93,6 +93,8 @@ pub(crate) fn note(
     key: u64,
     describe: &dyn Describe,
 ) -> Note {
+    // What describes may run Python, and this trace may end meanwhile and another one begin: its numbers are others.
+    let find = &|| find().filter(|recorder| recorder.id() == trace);
     let unnamed = Local::with(trace, find, |local| (!local.named.replace(true)).then(|| local.number.get()));
     if let Some(thread) = unnamed.flatten()
         && let Some(name) = describe.thread()

@@ -1,13 +1,14 @@
 //! Words are read back as they were written.
 
 use super::log::{Log, Reserve};
+use super::note::{Describe, note};
 use super::record::{Became, Run, read_pushes, read_registered, write_push, write_ready, write_settled};
 use super::recorder::Recorder;
 use super::recording::Outcome;
 use super::registered::Registered;
 use super::{Kind, Note, Push, Ran, Seen, ticks};
 use crate::var::AccessKind;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 fn push(number: u64) -> Push<'static> {
@@ -109,4 +110,35 @@ fn no_op_is_ready_before_it_is_pushed() {
     let [before, after] = &recorder.recording(&[], &[]).ops[..] else { panic!("two ops were pushed") };
     assert!(before.pushed <= before.started && before.ended < after.pushed, "{before:?} {after:?}");
     assert_eq!(after.ready, after.pushed);
+}
+
+/// What describes a push may run Python, which ends the trace and begins another one.
+#[test]
+fn numbers_of_one_trace_are_not_taken_to_the_next() {
+    struct Describing<'a>(&'a dyn Fn());
+    impl Describe for Describing<'_> {
+        fn place(&self, _: u64) -> String {
+            (self.0)();
+            "line 1".to_owned()
+        }
+
+        fn thread(&self) -> Option<String> {
+            (self.0)();
+            Some("pusher".to_owned())
+        }
+    }
+    let begin = || Arc::new(Recorder::new(0, 16, Box::new(|| (None, 1))));
+    let trace = RefCell::new(begin());
+    let old = trace.borrow().id();
+    let found = note(
+        old,
+        &|| Some(Arc::clone(&trace.borrow())),
+        Kind::Native,
+        "op",
+        7,
+        &Describing(&|| drop(trace.replace(begin()))),
+    );
+    let next = trace.borrow().recording(&[], &[]);
+    assert_eq!((found.trace, found.name, found.place), (old, 0, 0));
+    assert!(next.threads.is_empty() && !next.names.iter().any(|name| name == "op"));
 }

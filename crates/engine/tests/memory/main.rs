@@ -29,9 +29,10 @@ fn engine() -> Engine {
 
 /// Bytes of this process in memory.
 fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("its second field");
-    pages * 4096
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+    let kib: u64 = line.trim().strip_suffix(" kB").and_then(|kib| kib.parse().ok()).expect("a number of kilobytes");
+    kib * 1024
 }
 
 /// Pushes ops on three variables that wait for the gate on the first.

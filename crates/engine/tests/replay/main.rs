@@ -8,6 +8,7 @@ mod gate;
 mod watchdog;
 
 mod failures;
+mod instances;
 mod oracle;
 mod ports;
 mod verbs;

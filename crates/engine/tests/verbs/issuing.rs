@@ -2,7 +2,7 @@
 
 use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
 use std::sync::mpsc::{Receiver, channel};
-use weft_engine::{Engine, InOrder, OpContext, Payload, Policy, Settings, Variable, aside};
+use weft_engine::{Engine, InOrder, OpContext, Payload, Policy, Variable, aside};
 
 /// A payload that issues on a device.
 struct Issue<F>(InOrder, F);
@@ -186,7 +186,8 @@ fn queues_that_share_a_worker_keep_their_order() {
 #[cfg(target_os = "linux")]
 fn a_wait_for_a_queue_wakes_no_other_worker() {
     let _watchdog = Watchdog::new("a wait for a queue wakes no other worker");
-    let settings = Settings { workers: Some(2), name: Some("lone".to_owned()), ..Settings::default() };
+    let defaults = weft_engine::Settings::default();
+    let settings = weft_engine::Settings { workers: Some(2), name: Some("lone".to_owned()), ..defaults };
     let engine = Engine::new(settings).expect("valid settings");
     let variable = engine.new_variable(None);
     for _ in 0..20 {

@@ -4,11 +4,12 @@ use super::bind::{Scratch, Spot, signed};
 use crate::ProgramError;
 use crate::memory::{Life, place};
 use crate::passes;
-use crate::recorded::{Argument, EntryAccess, Instruction, Recorded, Settings, Source};
+use crate::recorded::{Argument, EntryAccess, Instruction, Recorded, Settings, Source, kept_by};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::recording::Tape;
-use weft_array::{Access, Array, ArrayError, Block, Blocked, Operands, Step, granting};
+use weft_array::{Access, Array, ArrayError, Operands, Step, granting, run_alone};
 use weft_engine::{AccessKind, Cause, Engine, OpContext, Variable};
 
 /// Where an entry's memory comes from.
@@ -25,6 +26,7 @@ enum Home {
 }
 
 /// A part of a recording, to be run again and again.
+#[allow(clippy::struct_excessive_bools)] // each answers a question of its own
 pub struct Body {
     engine: Engine,
     name: String,
@@ -46,6 +48,7 @@ pub struct Body {
     in_arrays: bool,
     is_hosted: bool,
     is_private: bool,
+    may_fail: bool,
 }
 
 /// Where all entries and the arrays from outside lie, for some turns.
@@ -59,6 +62,11 @@ fn refused(why: &str) -> ProgramError {
 }
 
 impl Body {
+    /// Shows `each` what its steps keep of their makers'.
+    pub(super) fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        kept_by(&self.instructions, each);
+    }
+
     /// Of what was recorded with these placeholders and results, each of which is fresh, all of its memory, row after row.
     pub fn new(tape: Tape, placeholders: &[Array], results: &[Array]) -> Result<Self, ProgramError> {
         let arguments = placeholders.iter().map(|array| Argument { placeholder: array.clone(), array: array.clone() });
@@ -158,6 +166,7 @@ impl Body {
         };
         let (in_arrays, is_hosted) = (opaque().next().is_some(), opaque().any(|step| step.is_hosted()));
         let is_private = opaque().all(|step| step.is_private());
+        let may_fail = instructions.iter().any(|instruction| instruction.step.may_fail());
         let (engine, name) = (recorded.engine.clone(), recorded.name);
         Ok(Self {
             engine,
@@ -175,6 +184,7 @@ impl Body {
             in_arrays,
             is_hosted,
             is_private,
+            may_fail,
         })
     }
 
@@ -210,6 +220,11 @@ impl Body {
     /// Whether nobody else's code sees its arrays.
     pub(super) fn is_private(&self) -> bool {
         self.is_private
+    }
+
+    /// Whether some step may fail where its inputs have been made.
+    pub(super) fn may_fail(&self) -> bool {
+        self.may_fail
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -287,7 +302,8 @@ impl Body {
                 let operands = placed.map(|(place, spot)| on(place, spot));
                 let operands = operands.collect::<Result<Operands, ArrayError>>();
                 let operands = operands.map_err(|error| Cause::Error(Box::new(error)))?;
-                granting(&operands, || step.run(&operands, context))?;
+                // SAFETY: the op was granted what they lie in, and they have the layouts that were recorded.
+                granting(&operands, || unsafe { step.run(&operands, context) })?;
                 continue;
             }
             pointers.clear();
@@ -297,50 +313,15 @@ impl Body {
             unsafe {
                 match &instruction.step {
                     Step::Blocked(step) => {
-                        let _copies = align(&instruction.places, &mut pointers)?;
-                        run_blocks(&**step, &pointers)?;
+                        let bytes = |place: &EntryAccess| place.layout.size() * place.dtype.size();
+                        let operands = instruction.places.iter().map(|place| (bytes(place), place.dtype, place.access));
+                        run_alone(&**step, operands, &mut pointers)?;
                     }
                     step => step.run(&pointers).map_err(|error| Cause::Error(Box::new(error)))?,
                 }
             }
         }
         Ok(())
-    }
-}
-
-/// Copies what begins between two elements, as memory from outside may: such steps take aligned arrays.
-///
-/// # Safety
-///
-/// Each pointer is to the elements of its place, which are dense.
-unsafe fn align(places: &[EntryAccess], pointers: &mut [*mut u8]) -> Result<Vec<Block>, Cause> {
-    let mut copies = Vec::new();
-    for (place, pointer) in places.iter().zip(pointers) {
-        if pointer.addr().is_multiple_of(place.dtype.size()) {
-            continue;
-        }
-        let bytes = place.layout.size() * place.dtype.size();
-        let copy = Block::arena(bytes.max(1)).map_err(|error| Cause::Error(Box::new(error)))?;
-        // SAFETY: the caller's promise, and the copy is as large.
-        unsafe { pointer.copy_to_nonoverlapping(copy.start(), bytes) };
-        *pointer = copy.start();
-        copies.push(copy);
-    }
-    Ok(copies)
-}
-
-/// Runs all blocks of a step, one after the other.
-///
-/// # Safety
-///
-/// As for `Step::run`.
-unsafe fn run_blocks(step: &dyn Blocked, arrays: &[*mut u8]) -> Result<(), Cause> {
-    let own = Block::arena(step.scratch().max(1)).map_err(|error| Cause::Error(Box::new(error)))?;
-    // SAFETY: the caller's promise, and the memory is what the step asks for.
-    unsafe {
-        step.begin(arrays, own.start())?;
-        (0..step.blocks()).try_for_each(|block| step.run_block(arrays, own.start(), block))?;
-        step.finish(arrays, own.start())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::bind::Spot;
 use super::body::{Body, copy};
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
 use weft_engine::{Cause, OpContext};
@@ -53,7 +54,19 @@ impl Opaque for Branch {
         self.taken.is_private() && self.other.is_private()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        for body in [&self.taken, &self.other] {
+            if Arc::strong_count(body) == 1 {
+                body.kept(each);
+            }
+        }
+    }
+
+    fn may_fail(&self) -> bool {
+        self.taken.may_fail() || self.other.may_fail()
+    }
+
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.run_on(arrays, context)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::bind::Spot;
 use super::body::{Body, Frame, copy, row};
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
 use weft_engine::{Cause, OpContext};
@@ -145,7 +146,17 @@ impl Opaque for Turns {
         self.body.is_private()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        if Arc::strong_count(&self.body) == 1 {
+            self.body.kept(each);
+        }
+    }
+
+    fn may_fail(&self) -> bool {
+        self.body.may_fail()
+    }
+
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.run_on(arrays, context)
     }
 }

@@ -1,4 +1,4 @@
-//! Drops native instructions with unused results.
+//! Drops native instructions with unused results. Those that may fail stay: eager code reports the failure.
 
 use crate::recorded::{Instruction, Recorded, overlap};
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(super) fn drop_dead(recorded: &mut Recorded) {
                     || wanted[place.entry].iter().any(|range| overlap(range, &place.range))
             })
         };
-        kept[at] = instruction.has_effects() || seen(instruction);
+        kept[at] = instruction.has_effects() || instruction.step.may_fail() || seen(instruction);
         if !kept[at] {
             continue;
         }

@@ -2,6 +2,7 @@
 
 use super::{Argument, Entry, EntryAccess, Instruction, Recorded, Shown, Source, is_seen, whole};
 use crate::ProgramError;
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -157,8 +158,9 @@ impl Opaque for Standing {
         self.step.is_hosted()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        standing(&self.recorded, arrays, || self.step.run(arrays, context))
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        standing(&self.recorded, arrays, || unsafe { self.step.run(arrays, context) })
     }
 
     fn queue(&self) -> Option<InOrder> {
@@ -173,12 +175,22 @@ impl Opaque for Standing {
         self.step.has_effects()
     }
 
+    fn may_fail(&self) -> bool {
+        self.step.may_fail()
+    }
+
     fn completes_later(&self) -> bool {
         self.step.completes_later()
     }
 
     fn discard(&self) {
         self.step.discard();
+    }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        if Arc::strong_count(&self.step) == 1 {
+            self.step.kept(each);
+        }
     }
 
     fn place(&self) -> u64 {

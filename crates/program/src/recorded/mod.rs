@@ -14,6 +14,7 @@ pub use describe::Description;
 pub use parted::{Parted, Taken};
 
 use crate::ProgramError;
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use weft_array::{Access, Array, Buffer, DType, Home, Layout, Step};
@@ -274,10 +275,27 @@ impl Recorded {
         self.results.iter().map(|shown| shown.entry).collect()
     }
 
+    /// Shows `each` what its steps keep of their makers', as far as it is the only one to have them: ask before a
+    /// [`Program`](crate::Program) is made of it.
+    pub fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        kept_by(&self.instructions, each);
+    }
+
     /// Its instructions, in recorded order.
     #[must_use]
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
+    }
+}
+
+/// Shows `each` what the steps of instructions keep of their makers', if nobody else has these steps.
+pub(crate) fn kept_by(instructions: &[Instruction], each: &mut dyn FnMut(&dyn Any)) {
+    for instruction in instructions {
+        if let Step::Opaque(step) = &instruction.step
+            && Arc::strong_count(step) == 1
+        {
+            step.kept(each);
+        }
     }
 }
 

@@ -70,7 +70,8 @@ impl Bindings {
         match &self.bases[entry as usize] {
             Base::Buffer(buffer, by) => Ok(buffer.start()?.wrapping_offset(*by)),
             Base::Made(storage) => storage.start(),
-            Base::Given(storage, from) => storage.start_in(from),
+            // SAFETY: the argument is given away, and whoever looks at it in this call comes before.
+            Base::Given(storage, from) => unsafe { storage.start_in(from) },
             Base::Arena(offset) => match &self.lease {
                 Some(lease) => {
                     let start = lease.start().map_err(|error| Cause::Error(Box::new(error)))?;
@@ -196,7 +197,8 @@ impl Step<Bindings> for OpaqueStep {
     fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
         let operands = self.places.operands(bindings)?;
         match context.op() {
-            Some(context) => granting(&operands, || self.step.run(&operands, context)),
+            // SAFETY: the op was granted them, and they have the layouts that were recorded.
+            Some(context) => granting(&operands, || unsafe { self.step.run(&operands, context) }),
             None => unreachable!("an opaque step has a cell"),
         }
     }
@@ -247,7 +249,8 @@ impl PartStep {
                 _ => return Ok(Issued { count: 0, refused: None }),
             }
         }
-        self.together.run(&buffers, &Bound(self, bindings))
+        // SAFETY: the op was granted its buffers, and these are its members.
+        unsafe { self.together.run(&buffers, &Bound(self, bindings)) }
     }
 
     /// Issues a member on its own.
@@ -255,7 +258,8 @@ impl PartStep {
         let (step, places) = &self.members[at];
         let operands = places.operands(bindings)?;
         match context.op() {
-            Some(context) => granting(&operands, || step.run(&operands, context)),
+            // SAFETY: the op was granted them, and they have the layouts that were recorded.
+            Some(context) => granting(&operands, || unsafe { step.run(&operands, context) }),
             None => unreachable!("a part has a cell"),
         }
     }

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use weft_array::{Access, Array, ArrayError, Block, Buffer, Step, run_idle};
 
-/// Elements of all instructions together, and instructions, at most: some tens of microseconds.
-const ELEMENTS: usize = 131_072;
+/// Nanoseconds of all instructions together, about, and instructions, at most: other threads' pushes wait meanwhile.
+const NANOSECONDS: usize = 64_000;
 const INSTRUCTIONS: usize = 2048;
 
 /// Where an operand lies: an entry, bytes from its start.
@@ -38,18 +38,6 @@ pub(super) struct Here {
     copied: Vec<usize>,
 }
 
-/// The elements that a step walks over.
-fn elements(step: &Step, bytes: usize) -> usize {
-    match step {
-        Step::Strided(strided) => strided.size(),
-        // Products take more than one operation for each element.
-        Step::Matmul(matmul) => matmul.operations(),
-        Step::Fused(fused) => fused.size(),
-        Step::Blocked(blocked) => blocked.operations(),
-        Step::Reduce(_) | Step::Opaque(_) => bytes,
-    }
-}
-
 impl Here {
     /// Of a program that is small and native throughout.
     pub(super) fn new(recorded: &Recorded, settings: &Settings) -> Option<Self> {
@@ -58,16 +46,11 @@ impl Here {
             let sure = instruction.step.is_native() && !matches!(instruction.step, Step::Blocked(_));
             sure && instruction.variables.is_empty() && !instruction.always_run
         };
-        let read = |instruction: &crate::Instruction| {
-            let of_reads = instruction.places.iter().filter(|place| place.access == Access::Read);
-            let bytes = of_reads.map(|place| place.layout.size()).sum();
-            elements(&instruction.step, bytes)
-        };
-        let total = instructions.iter().map(read).fold(0_usize, usize::saturating_add);
+        let total = instructions.iter().fold(0_usize, |sum, each| sum.saturating_add(each.step.nanoseconds()));
         // Where something belongs, a pushed call finds out.
         let elsewhere = |entry: &Entry| entry.home.is_some() || entry.belongs.is_some_and(|device| device > 0);
         let on_host = !recorded.entries.iter().any(elsewhere);
-        if !on_host || instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
+        if !on_host || instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > NANOSECONDS {
             return None;
         }
         let instructions = passes::lower_small(recorded, settings);

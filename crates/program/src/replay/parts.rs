@@ -77,7 +77,7 @@ mod tests {
             false
         }
 
-        fn run(&self, _: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        unsafe fn run(&self, _: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
             Ok(())
         }
 

@@ -3,11 +3,10 @@
 use super::check::{Moved, Signature};
 use super::figures::Figures;
 use super::here::Here;
-use super::pushed::Pushed;
+use super::pushed::{Donated, Pushed};
 use crate::ProgramError;
 use crate::passes;
 use crate::recorded::{Recorded, Settings, Shown, Source};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_array::{Array, Buffer, Layout};
 use weft_engine::trace::Note;
@@ -79,6 +78,12 @@ impl Program {
         &self.recorded
     }
 
+    /// Whether no call of it is pending. A call that is being pushed is none yet.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.pushed.is_idle()
+    }
+
     /// The engine to which it is pushed.
     #[must_use]
     pub fn engine(&self) -> &weft_engine::Engine {
@@ -112,10 +117,11 @@ impl Program {
     /// Calls it. The caller has waited for room.
     pub fn run(&self, arguments: &[&Array], options: &Options<'_>) -> Result<Vec<Output>, ProgramError> {
         let moved = self.signature.check(&self.recorded, arguments)?;
+        // Asked once: the answer may change meanwhile, and results lie in the memory of just those that are given away.
+        let donated = self.pushed.donated(arguments);
         if let Some(here) = &self.here
             && !self.recorded.engine.is_traced()
         {
-            let donated: SmallVec<[usize; 4]> = self.donated(arguments);
             let buffers = here.run(&self.recorded, arguments, &moved)?;
             if let Some(buffers) = buffers {
                 let outputs = self.outputs(arguments, &moved, &buffers)?;
@@ -124,22 +130,16 @@ impl Program {
             }
         }
         let sequential = options.sequential.unwrap_or(self.settings.sequential);
-        let donated: SmallVec<[usize; 4]> = self.donated(arguments);
-        let buffers = self.pushed.run(&self.recorded, arguments, &moved, sequential, options)?;
+        let buffers = self.pushed.run(&self.recorded, arguments, &moved, &donated, sequential, options)?;
         let outputs = self.outputs(arguments, &moved, &buffers)?;
         self.give_away(arguments, &donated);
         Ok(outputs)
     }
 
-    /// The numbers of the arguments that a call is given for good.
-    fn donated(&self, arguments: &[&Array]) -> SmallVec<[usize; 4]> {
-        self.pushed.donated(arguments).map(|donation| donation.argument).collect()
-    }
-
     /// From now on their handles raise.
-    fn give_away(&self, arguments: &[&Array], donated: &[usize]) {
-        for number in donated {
-            arguments[*number].buffer().give_away(&self.recorded.name);
+    fn give_away(&self, arguments: &[&Array], donated: &Donated<'_>) {
+        for donation in donated {
+            arguments[donation.argument].buffer().give_away(&self.recorded.name);
         }
     }
 

@@ -93,9 +93,14 @@ impl Pushed {
     }
 
     /// The donations of a call: arguments that nobody else can see.
-    pub(super) fn donated<'a>(&'a self, arguments: &'a [&Array]) -> impl Iterator<Item = &'a Donation> {
+    pub(super) fn donated(&self, arguments: &[&Array]) -> Donated<'_> {
         let alone = |array: &Array| array.is_flat() && !array.buffer().is_readonly() && array.buffer().is_alone();
-        self.donations.iter().filter(move |donation| alone(arguments[donation.argument]))
+        self.donations.iter().filter(|donation| alone(arguments[donation.argument])).collect()
+    }
+
+    /// Whether no call is pending. A call that is being pushed is none yet.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lowered.try_lock().is_ok_and(|lowered| lowered.iter().all(|(_, lowered)| lowered.replay.is_idle()))
     }
 
     /// Pushes a call.
@@ -104,6 +109,7 @@ impl Pushed {
         recorded: &Recorded,
         arguments: &[&Array],
         moved: &Moved,
+        donated: &Donated<'_>,
         sequential: bool,
         options: &Options<'_>,
     ) -> Result<Buffers, ProgramError> {
@@ -116,7 +122,7 @@ impl Pushed {
         if self.instructions.is_empty() && self.copied.is_empty() {
             return Ok(buffers);
         }
-        let given = self.donated(arguments).filter_map(|donation| Some((donation.into?, donation.entry))).collect();
+        let given = donated.iter().filter_map(|donation| Some((donation.into?, donation.entry))).collect();
         let call = Located { recorded, arguments, moved, fresh: &buffers, given };
         self.push(&call, sequential, options)?;
         Ok(buffers)
@@ -231,6 +237,9 @@ impl Pushed {
         Ok(lowered)
     }
 }
+
+/// The donations of one call.
+pub(super) type Donated<'a> = SmallVec<[&'a Donation; 4]>;
 
 /// What calls that push the same have in common.
 #[derive(Clone, PartialEq, Eq)]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._engine.labels import Device
 
-__all__ = ["Layer", "Lazy", "Own"]
-
 T = TypeVar("T")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._nn import namespace as nn
 from weft._singa.layers.base import Lazy
 from weft._singa.layers.windows import check_mode, padding_of, pair, same_padding
 from weft._singa.networks import sides
@@ -14,8 +14,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._singa.layers.windows import Pair
-
-__all__ = ["Conv2d", "SeparableConv2d"]
 
 _IMAGES = 4  # axes: images, channels, rows, columns
 #: Keywords of SINGA's for cuDNN, which choose nothing here.
@@ -81,7 +79,7 @@ class Conv2d(Lazy):
     ) -> None:
         super().__init__()
         unknown = sorted(set(kwargs) - _CUDNN)
-        if unknown or len(args) > 3:  # noqa: PLR2004 - kernel size, stride, padding
+        if unknown or len(args) > 3:  # kernel size, stride, padding
             extra = ", ".join(map(repr, unknown or args[3:]))
             raise ArgumentTypeError(f"Conv2d has no option {extra}")
         self.in_channels: int | None = None
@@ -89,7 +87,7 @@ class Conv2d(Lazy):
             self.in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]  # type: ignore[assignment] # an int there
         if len(args) > 1:
             stride = args[1]
-        if len(args) > 2:  # noqa: PLR2004 - as above
+        if len(args) > 2:
             padding = args[2]
         self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
         self.kernel_size, self.stride = pair("kernel_size", kernel_size), pair("stride", stride)
@@ -134,10 +132,10 @@ class Conv2d(Lazy):
                 raise self._refuse(
                     f"images of at least {self.kernel_size} with their padding", x, "its W", self.W.shape
                 )
-        y = weft.nn.conv(
+        y = nn.conv(
             x, self.W, self.b, stride=self.stride, padding=sides(padding), dilation=self.dilation, groups=self.group
         )
-        return weft.nn.relu(y) if self.activation == "RELU" else y
+        return nn.relu(y) if self.activation == "RELU" else y
 
 
 class SeparableConv2d(Lazy):
@@ -178,7 +176,7 @@ class SeparableConv2d(Lazy):
             nb_kernels, kernel_size = kernel_size, args[0]  # type: ignore[assignment] # an int there
         self.nb_kernels, self.kernel_size = nb_kernels, kernel_size
         self.stride: Any = args[1] if len(args) > 1 else stride
-        self.padding: Any = args[2] if len(args) > 2 else padding  # noqa: PLR2004 - the third
+        self.padding: Any = args[2] if len(args) > 2 else padding  # the third
         self.bias = bias
 
     def initialize(self, x: NDArray) -> None:

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import weft
+from weft._numpy import namespace
 from weft._singa.layers.base import Lazy
 from weft._singa.networks import embedding
 from weft._singa.products import gemm
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
     from weft._singa.models.tensors import Tensor
-
-__all__ = ["Embedding", "Gemm", "Linear"]
 
 
 class Linear(Lazy):
@@ -76,7 +74,7 @@ class Linear(Lazy):
         """Return ``x @ W + b``."""
         if x.ndim == 0 or x.shape[-1] != self.W.shape[0]:
             raise self._refuse(f"rows of {self.W.shape[0]}", x, "its W", self.W.shape)
-        y = weft.matmul(x, self.W)
+        y = namespace.matmul(x, self.W)
         return y if self.b is None else y + self.b
 
 
@@ -111,9 +109,9 @@ class Gemm(Lazy):
         nb_kernels: int,
         alpha: float = 1.0,
         beta: float = 1.0,
-        transA: bool = False,  # noqa: FBT001, FBT002, N803 - SINGA's
-        transB: bool = True,  # noqa: FBT001, FBT002, N803 - likewise
-        bias: bool = True,  # noqa: FBT001, FBT002 - likewise
+        transA: bool = False,
+        transB: bool = True,
+        bias: bool = True,
         bias_shape: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
@@ -124,7 +122,7 @@ class Gemm(Lazy):
 
     def initialize(self, x: NDArray) -> None:
         """Make the parameters for inputs of this shape."""
-        if x.ndim != 2:  # noqa: PLR2004 - a matrix
+        if x.ndim != 2:  # a matrix
             raise ShapeError(f"{self._called()} takes a matrix, and was given the shape {x.shape}")
         self.in_features = x.shape[0] if self.transA else x.shape[1]
         shape = (self.in_features, self.nb_kernels)
@@ -134,7 +132,7 @@ class Gemm(Lazy):
 
     def forward(self, x: NDArray) -> NDArray:
         """Return ``alpha * A @ B + beta * C``."""
-        if x.ndim != 2 or x.shape[0 if self.transA else 1] != self.in_features:  # noqa: PLR2004 - a matrix
+        if x.ndim != 2 or x.shape[0 if self.transA else 1] != self.in_features:  # a matrix
             raise self._refuse(f"{self.in_features} features", x, "its W", self.W.shape)
         return gemm(x, self.W, self.b, self.alpha, self.beta, self.transA, self.transB)
 
@@ -175,10 +173,10 @@ class Embedding(Lazy):
             lambda w: w.uniform(-1.0, 1.0) if self.initializer == "uniform" else w.gaussian(0.0, 1.0),
         )
 
-    def from_pretrained(self, W: Any, freeze: bool = True) -> None:  # noqa: FBT001, FBT002, N803 - SINGA's
+    def from_pretrained(self, W: Any, freeze: bool = True) -> None:
         """Overwrite the matrix, and train it no further if `freeze`."""
         if not self._initialized:
-            self._prepare((weft.zeros(1, "int32"),), {})
+            self._prepare((namespace.zeros(1, "int32"),), {})
         self.set_states({"W": W})
         self.W.requires_grad = not freeze
 

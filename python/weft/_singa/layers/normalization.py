@@ -11,8 +11,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     from weft._core import NDArray
 
-__all__ = ["BatchNorm2d"]
-
 
 class BatchNorm2d(Lazy):
     """Each channel less its mean, divided by its standard deviation, scaled and shifted by numbers that are learned.
@@ -47,7 +45,7 @@ class BatchNorm2d(Lazy):
 
     def __init__(self, *args: Any, momentum: float = 0.9) -> None:
         super().__init__()
-        if len(args) > 2:  # noqa: PLR2004 - channels, momentum
+        if len(args) > 2:  # channels, momentum
             raise ArgumentTypeError(f"BatchNorm2d takes channels and momentum, and was given {len(args)} arguments")
         self.channels: int | None = args[0] if args else None
         self.momentum: float = args[1] if len(args) > 1 else momentum
@@ -56,7 +54,7 @@ class BatchNorm2d(Lazy):
 
     def initialize(self, x: NDArray) -> None:
         """Make the parameters for so many channels."""
-        if x.ndim < 2:  # noqa: PLR2004 - a batch and channels
+        if x.ndim < 2:  # a batch and channels
             raise ShapeError(f"{self._called()} takes (N, C, ...), and was given the shape {x.shape}")
         if self.channels not in {None, x.shape[1]}:
             raise self._refuse(f"{self.channels} channels", x, "its scale", (self.channels or 0,))
@@ -69,7 +67,7 @@ class BatchNorm2d(Lazy):
 
     def forward(self, x: NDArray) -> NDArray:
         """Return the normalised channels."""
-        if x.ndim < 2 or x.shape[1] != self.channels:  # noqa: PLR2004 - as above
+        if x.ndim < 2 or x.shape[1] != self.channels:
             raise self._refuse(f"{self.channels} channels", x, "its scale", self.scale.shape)
         handle = BatchNormHandle(self.momentum)
         return batchnorm_2d(handle, x, self.scale, self.bias, self.running_mean, self.running_var)

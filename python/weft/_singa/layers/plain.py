@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._singa import elementwise, losses, networks, operator_names, shaping, softmaxes
+from weft._singa import elementwise, losses, names, networks, shaping, softmaxes
 from weft._singa.layers.base import Own
 from weft.errors import ArgumentValueError
 
@@ -12,21 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._core import NDArray
-
-__all__ = [
-    "Add",
-    "BinaryCrossEntropy",
-    "Cat",
-    "CrossEntropy",
-    "Dropout",
-    "Flatten",
-    "MeanSquareError",
-    "ReLU",
-    "Reshape",
-    "Sigmoid",
-    "SoftMax",
-    "SoftMaxCrossEntropy",
-]
 
 
 class ReLU(Own):
@@ -52,7 +37,7 @@ class Add(Own):
 
     def forward(self, a: NDArray, b: NDArray) -> NDArray:
         """Return the sum."""
-        return operator_names.add(a, b)
+        return names.add(a, b)
 
 
 class Flatten(Own):

@@ -12,8 +12,6 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from weft._core import NDArray
 
-__all__ = ["AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d", "Pooling2d"]
-
 _IMAGES = 4  # axes: images, channels, rows, columns
 
 
@@ -46,7 +44,7 @@ class Pooling2d(Own):
         kernel_size: Pair,
         stride: Pair | None = None,
         padding: Pair = 0,
-        is_max: bool = True,  # noqa: FBT001, FBT002 - SINGA's
+        is_max: bool = True,
         pad_mode: str = "NOTSET",
     ) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import weft
+from weft._numpy import namespace
 from weft._singa.layers.base import Lazy
 from weft._singa.layers.sequences import last_of, over, stacked, states_of
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
@@ -13,8 +13,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._singa.layers.sequences import Weights
-
-__all__ = ["LSTM", "RNN", "CudnnRNN", "RNN_Base"]
 
 _GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
@@ -91,16 +89,16 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
             ]
             if not found:
                 return None
-            whole: NDArray = found[0] if len(found) == 1 else weft.concatenate(found, axis=-1)
-            return whole.T if whole.ndim == 2 else whole  # noqa: PLR2004 - a matrix
+            whole: NDArray = found[0] if len(found) == 1 else namespace.concatenate(found, axis=-1)
+            return whole.T if whole.ndim == 2 else whole  # a matrix
 
         layers: list[list[Weights]] = []
         for number in range(self.num_layers):
             directions: list[Weights] = []
             for suffix in self._suffixes(number):
                 w_x, w_h = joined(0, suffix), joined(1, suffix)
-                assert w_x is not None  # noqa: S101 - for the type checker: made by `_make`
-                assert w_h is not None  # noqa: S101 - as above
+                assert w_x is not None  # made by `_make`
+                assert w_h is not None
                 directions.append((w_x, w_h, joined(2, suffix), joined(3, suffix)))
             layers.append(directions)
         return layers
@@ -117,12 +115,12 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
     def _as_given(self, y: NDArray, xs: Any) -> Any:
         if isinstance(xs, list | tuple):
             return [y[step] for step in range(y.shape[0])]
-        return weft.transpose(y, (1, 0, 2)) if self.batch_first else y
+        return namespace.transpose(y, (1, 0, 2)) if self.batch_first else y
 
     @staticmethod
     def _last(state: NDArray, given: NDArray) -> NDArray:
         """Return a last state as that before the first step was given: without an axis of layers."""
-        return state[0] if given.ndim == 2 else state  # noqa: PLR2004 - a batch of features
+        return state[0] if given.ndim == 2 else state  # a batch of features
 
 
 class RNN(RNN_Base):
@@ -166,10 +164,10 @@ class RNN(RNN_Base):
         hidden_size: int,
         num_layers: int = 1,
         nonlinearity: str = "tanh",
-        bias: bool = True,  # noqa: FBT001, FBT002 - SINGA's
-        batch_first: bool = False,  # noqa: FBT001, FBT002 - likewise
+        bias: bool = True,
+        batch_first: bool = False,
         dropout: float = 0,
-        bidirectional: bool = False,  # noqa: FBT001, FBT002 - likewise
+        bidirectional: bool = False,
     ) -> None:
         if nonlinearity not in {"tanh", "relu"}:
             raise ArgumentValueError(f"RNN: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
@@ -234,10 +232,10 @@ class LSTM(RNN_Base):
         hidden_size: int,
         nonlinearity: str = "tanh",
         num_layers: int = 1,
-        bias: bool = True,  # noqa: FBT001, FBT002 - SINGA's
-        batch_first: bool = False,  # noqa: FBT001, FBT002 - likewise
+        bias: bool = True,
+        batch_first: bool = False,
         dropout: float = 0,
-        bidirectional: bool = False,  # noqa: FBT001, FBT002 - likewise
+        bidirectional: bool = False,
     ) -> None:
         if nonlinearity != "tanh":
             raise ArgumentValueError(f"LSTM: nonlinearity is 'tanh', not {nonlinearity!r}")
@@ -261,7 +259,7 @@ class LSTM(RNN_Base):
         """Return the states at each step, the last one, and the last cell."""
         h0, c0 = h0_c0
         y, h, c = self._run(stacked(self._called(), xs, batch_first=self.batch_first), h0, c0)
-        assert c is not None  # noqa: S101 - for the type checker: an LSTM has cells
+        assert c is not None  # an LSTM has cells
         return self._as_given(y, xs), self._last(h, h0), self._last(c, c0)
 
 
@@ -308,13 +306,13 @@ class CudnnRNN(RNN_Base):
         hidden_size: int,
         activation: str = "tanh",
         num_layers: int = 1,
-        bias: bool = True,  # noqa: FBT001, FBT002 - SINGA's
-        batch_first: bool = True,  # noqa: FBT001, FBT002 - likewise
+        bias: bool = True,
+        batch_first: bool = True,
         dropout: float = 0,
-        bidirectional: bool = False,  # noqa: FBT001, FBT002 - likewise
+        bidirectional: bool = False,
         rnn_mode: str = "lstm",
-        use_mask: bool = False,  # noqa: FBT001, FBT002 - likewise
-        return_sequences: bool = True,  # noqa: FBT001, FBT002 - likewise
+        use_mask: bool = False,
+        return_sequences: bool = True,
     ) -> None:
         mode = activation if rnn_mode == "vanilla" else rnn_mode
         if mode not in _GATES:
@@ -352,4 +350,4 @@ class CudnnRNN(RNN_Base):
         y, _, _ = self._run(sequences, hx, cx, seq_lengths)
         if not self.return_sequences:
             return last_of(y, seq_lengths)
-        return weft.transpose(y, (1, 0, 2)) if self.batch_first else y
+        return namespace.transpose(y, (1, 0, 2)) if self.batch_first else y

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._nn import namespace as nn
+from weft._numpy import namespace
 from weft._singa.elementwise import chosen
 from weft._singa.networks import dropout
 from weft.errors import ArgumentTypeError, ShapeError
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._core import NDArray
-
-__all__ = ["last_of", "over", "stacked", "states_of"]
 
 #: Of one direction of one layer: weights of the data and of the state, and their biases.
 Weights = tuple["NDArray", "NDArray", "NDArray | None", "NDArray | None"]
@@ -28,24 +27,24 @@ def stacked(name: str, xs: Any, *, batch_first: bool) -> NDArray:
             raise ArgumentTypeError(f"{name} takes at least one step, and was given none")
         if not all(hasattr(step, "shape") for step in steps):
             raise ArgumentTypeError(f"{name} takes steps (N, F) that are arrays, and was given {xs!r}")
-        if any(step.ndim != 2 or step.shape != steps[0].shape for step in steps):  # noqa: PLR2004 - a batch of features
+        if any(step.ndim != 2 or step.shape != steps[0].shape for step in steps):  # a batch of features
             raise ShapeError(f"{name} takes steps (N, F) of one shape, and was given {[step.shape for step in steps]}")
-        return weft.stack(steps)
+        return namespace.stack(steps)
     if not hasattr(xs, "shape"):
         raise ArgumentTypeError(f"{name} takes a list of steps (N, F), or an array of sequences, and was given {xs!r}")
-    if xs.ndim != 3:  # noqa: PLR2004 - steps, batch, features
+    if xs.ndim != 3:  # steps, batch, features
         order = "(N, T, F)" if batch_first else "(T, N, F)"
         raise ShapeError(
             f"{name} takes a list of steps (N, F), or sequences {order}, and was given the shape {xs.shape}"
         )
-    return weft.transpose(xs, (1, 0, 2)) if batch_first else xs
+    return namespace.transpose(xs, (1, 0, 2)) if batch_first else xs
 
 
 def states_of(name: str, what: str, given: NDArray | None, count: int, x: NDArray, size: int) -> NDArray:
     """Return the states of all layers and directions before the first step, zeros if none are given."""
     shape = (count, x.shape[1], size)
     if given is None:
-        return weft.zeros(shape, x.dtype, device=x.device)
+        return namespace.zeros(shape, x.dtype, device=x.device)
     if given.shape == shape[1:] and count == 1:
         return given.reshape(shape)
     if given.shape != shape:
@@ -69,7 +68,7 @@ def over(
     """
     hidden: list[NDArray] = []
     cells: list[NDArray] = []
-    mask = None if lengths is None else weft.arange(x.shape[0], dtype=lengths.dtype)[:, None] < lengths
+    mask = None if lengths is None else namespace.arange(x.shape[0], dtype=lengths.dtype)[:, None] < lengths
     for number, directions in enumerate(layers):
         if number and ratio:
             x = dropout(x, ratio=ratio)
@@ -79,30 +78,34 @@ def over(
             state = h0[at : at + 1]
             cell = None if c0 is None else c0[at : at + 1]
             order = _reversal(x, lengths) if way else None
-            source = x if order is None else weft.take_along_axis(x, weft.broadcast_to(order, x.shape), axis=0)
-            found = weft.nn.rnn(source, state, [weights], mode=mode, c0=cell)
+            source = (
+                x if order is None else namespace.take_along_axis(x, namespace.broadcast_to(order, x.shape), axis=0)
+            )
+            found = nn.rnn(source, state, [weights], mode=mode, c0=cell)
             y = found[0]
-            parts.append(y if order is None else weft.take_along_axis(y, weft.broadcast_to(order, y.shape), axis=0))
+            parts.append(
+                y if order is None else namespace.take_along_axis(y, namespace.broadcast_to(order, y.shape), axis=0)
+            )
             hidden.append(found[1])
             if c0 is not None:
                 cells.append(found[2])
-        x = parts[0] if len(parts) == 1 else weft.concatenate(parts, axis=-1)
+        x = parts[0] if len(parts) == 1 else namespace.concatenate(parts, axis=-1)
         if mask is not None:
             x = chosen(mask[:, :, None], x, 0)
-    return x, weft.concatenate(hidden), weft.concatenate(cells) if cells else None
+    return x, namespace.concatenate(hidden), namespace.concatenate(cells) if cells else None
 
 
 def last_of(y: NDArray, lengths: NDArray | None) -> NDArray:
     """Return the results of each sequence's last step."""
     if lengths is None:
         return y[-1]
-    at = weft.broadcast_to((lengths.astype("int64") - 1)[None, :, None], (1, *y.shape[1:]))
-    return weft.take_along_axis(y, at, axis=0)[0]
+    at = namespace.broadcast_to((lengths.astype("int64") - 1)[None, :, None], (1, *y.shape[1:]))
+    return namespace.take_along_axis(y, at, axis=0)[0]
 
 
 def _reversal(x: NDArray, lengths: NDArray | None) -> NDArray:
     """Return, for each step, which step comes there in the sequence read backwards: ``(T, N, 1)``, or ``(T, 1, 1)``."""
-    steps = weft.arange(x.shape[0], dtype="int64")[:, None]
+    steps = namespace.arange(x.shape[0], dtype="int64")[:, None]
     if lengths is None:
         return (x.shape[0] - 1 - steps)[:, :, None]
     ends = lengths.astype("int64")

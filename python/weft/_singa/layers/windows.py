@@ -8,8 +8,6 @@ from typing import SupportsIndex, TypeAlias, cast
 
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
-__all__ = ["Pair", "Sides", "check_mode", "padding_of", "pair", "same_padding"]
-
 Pair: TypeAlias = "int | Sequence[int]"
 #: For rows and for columns: how many before, and how many behind.
 Sides: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
@@ -25,7 +23,7 @@ def pair(name: str, value: Pair, least: int = 1) -> tuple[int, int]:
     ((2, 2), (1, 2))
     """
     given: object = (value, value) if isinstance(value, int) else value
-    whole = not isinstance(given, str) and isinstance(given, Sequence) and len(given) == 2  # noqa: PLR2004 - rows and columns
+    whole = not isinstance(given, str) and isinstance(given, Sequence) and len(given) == 2  # rows and columns
     if not whole or not all(isinstance(each, SupportsIndex) for each in cast("Sequence[object]", given)):
         raise ArgumentTypeError(f"{name} is a number, or one for rows and one for columns, not {value!r}")
     rows, columns = map(operator.index, cast("Sequence[SupportsIndex]", given))
@@ -44,7 +42,7 @@ def padding_of(value: Pair) -> Sides:
     (((1, 1), (1, 1)), ((0, 1), (2, 3)))
     """
     several = isinstance(cast("object", value), Sequence)
-    if several and not isinstance(value, int | str) and len(value) == 4:  # noqa: PLR2004 - the sides of an image
+    if several and not isinstance(value, int | str) and len(value) == 4:  # the sides of an image
         return (value[0], value[1]), (value[2], value[3])
     rows, columns = pair("padding", value, 0)
     return (rows, rows), (columns, columns)

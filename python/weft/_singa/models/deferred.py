@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._program.program import Program
 
-__all__ = ["Deferred", "deferred_of"]
-
 
 class Deferred:
     """What a device has been told: its graph, and how much of its times is wanted.
@@ -43,20 +41,21 @@ class Deferred:
         """Whether what this thread pushes is kept for later."""
         return getattr(self._open, "block", None) is not None
 
-    def enable(self, on: bool) -> None:  # noqa: FBT001 - SINGA's
+    def enable(self, on: bool) -> None:
         """Begin to keep what this thread pushes, or end it."""
         if on == self.is_open:
             return
         if on:
             block: AbstractContextManager[Program] = capture(f"graph of {self.name}")
-            self._open.block, self._open.program = block, block.__enter__()
+            self._open.block = block  # before it begins: after an interrupt it is there to be ended
+            self._open.program = block.__enter__()
             return
         block, program = self._open.block, self._open.program
         self._open.block = self._open.program = None
         block.__exit__(None, None, None)
         self._programs.append(program)
 
-    def run(self, sequential: bool) -> None:  # noqa: FBT001 - SINGA's
+    def run(self, sequential: bool) -> None:
         """Replay what was kept."""
         for number, program in enumerate(self._programs):
             if not self.verbosity:

@@ -19,8 +19,6 @@ from weft.errors import ArgumentTypeError, StateFileError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["read", "read_singa", "write"]
-
 _ARRAYS, _HEAD = "tensors.npz", "states.json"
 _SINGA = {"tensor_dict.npz", "states_attr.json"}
 _FORMAT, _VERSION = "weft model states", 1

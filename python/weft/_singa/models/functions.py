@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
 from weft._core import NDArray
+from weft._engine.labels import cpu
+from weft._numpy import namespace
 from weft._singa.models.generators import generator_of
 from weft._singa.models.scalars import plain
 from weft._singa.models.tensors import Tensor, dtype_of, write
@@ -21,37 +22,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._engine.labels import Device
-
-__all__ = [
-    "add_column",
-    "add_row",
-    "average",
-    "axpy",
-    "bernoulli",
-    "contiguous",
-    "copy_data_to_from",
-    "copy_from_numpy",
-    "from_numpy",
-    "from_raw_tensor",
-    "from_raw_tensors",
-    "gaussian",
-    "mult",
-    "ones",
-    "pow",
-    "product",
-    "random",
-    "sigmoid",
-    "sizeof",
-    "softmax",
-    "sum",
-    "sum_columns",
-    "sum_rows",
-    "to_host",
-    "to_numpy",
-    "transpose",
-    "uniform",
-    "zeros",
-]
 
 
 def from_numpy(np_array: npt.ArrayLike, dev: Device | str | None = None) -> Tensor:
@@ -83,7 +53,7 @@ def to_numpy(t: NDArray) -> npt.NDArray[Any]:
 
 def to_host(t: NDArray) -> NDArray:
     """Return the array on the first CPU: itself, if it is there, a copy otherwise."""
-    return NDArray.to_device(t, weft.cpu())
+    return NDArray.to_device(t, cpu())
 
 
 def from_raw_tensor(t: NDArray) -> Tensor:
@@ -132,10 +102,35 @@ def contiguous(tensor: NDArray) -> NDArray:
 
 def transpose(t: NDArray, axes: Sequence[int] | None = None) -> NDArray:
     """Return a view with the axes in another order, by default backwards."""
-    return weft.transpose(t, axes)
+    return namespace.transpose(t, axes)
 
 
-def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None = None) -> NDArray:  # noqa: A001 - SINGA's
+def reshape(tensor: NDArray, shape: int | Sequence[int]) -> NDArray:
+    """Return the elements in another shape."""
+    return namespace.reshape(tensor, shape)
+
+
+def concatenate(tensors: Sequence[NDArray], axis: int) -> NDArray:
+    """Return arrays as one, one after another along an axis."""
+    return namespace.concatenate(tensors, axis=axis)
+
+
+def repeat(t: NDArray, repeats: int | Sequence[int], axis: int | None = None) -> NDArray:
+    """Return each element several times in a row."""
+    return namespace.repeat(t, repeats, axis=axis)
+
+
+def tensordot(A: NDArray, B: NDArray, axes: Any = 2) -> NDArray:
+    """Return sums of products over axes of both."""
+    return namespace.tensordot(A, B, axes=axes)
+
+
+def einsum(ops: str, *args: NDArray) -> NDArray:
+    """Return sums of products, as Einstein's notation tells."""
+    return namespace.einsum(ops, *args)
+
+
+def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None = None) -> NDArray:
     """Return the sum over axes, by default over all.
 
     Examples
@@ -144,37 +139,37 @@ def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None
     >>> tensor.sum(tensor.ones((2, 3)), axis=0)
     NDArray([2., 2., 2.], dtype=float32)
     """
-    found = weft.sum(t, axis=tuple(axis) if isinstance(axis, list | tuple) else axis)
+    found = namespace.sum(t, axis=tuple(axis) if isinstance(axis, list | tuple) else axis)
     return found if out is None else _into(out, found)
 
 
 def average(t: NDArray, axis: int | None = None) -> NDArray:
     """Return the mean over an axis, by default over all elements."""
-    return weft.mean(t, axis=axis)
+    return namespace.mean(t, axis=axis)
 
 
 def sigmoid(t: NDArray) -> NDArray:
     """Return ``1 / (1 + exp(-t))``."""
-    return 0.5 * (1 + weft.tanh(0.5 * t))  # which overflows nowhere
+    return 0.5 * (1 + namespace.tanh(0.5 * t))  # which overflows nowhere
 
 
 def softmax(t: NDArray, out: NDArray | None = None) -> NDArray:
     """Return the exponentials of each row, divided by their sum."""
-    found = weft.exp(t - weft.max(t, axis=-1, keepdims=True))
-    found = found / weft.sum(found, axis=-1, keepdims=True)
+    found = namespace.exp(t - namespace.max(t, axis=-1, keepdims=True))
+    found = found / namespace.sum(found, axis=-1, keepdims=True)
     return found if out is None else _into(out, found)
 
 
-def pow(t: NDArray, x: NDArray | float, out: NDArray | None = None) -> NDArray:  # noqa: A001 - SINGA's
+def pow(t: NDArray, x: NDArray | float, out: NDArray | None = None) -> NDArray:
     """Return elements to the power of a number, or of the elements of another array."""
-    found = weft.power(t, plain(x))
+    found = namespace.power(t, plain(x))
     return found if out is None else _into(out, found)
 
 
-def mult(A: NDArray, B: NDArray, C: NDArray | None = None, alpha: float = 1.0, beta: float = 0.0) -> NDArray:  # noqa: N803 - SINGA's
+def mult(A: NDArray, B: NDArray, C: NDArray | None = None, alpha: float = 1.0, beta: float = 0.0) -> NDArray:
     """Return ``alpha * A @ B``; with `C`, overwrite that with ``alpha * A @ B + beta * C`` and return it."""
     alpha, beta = plain(alpha), plain(beta)
-    found = weft.matmul(A, B)
+    found = namespace.matmul(A, B)
     if alpha != 1.0:
         found = alpha * found
     if C is None:
@@ -204,24 +199,24 @@ def bernoulli(p: float, t: NDArray) -> NDArray:
     return _into(t, generator_of(t.device).random(t.shape) < p)
 
 
-def add_column(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def add_column(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:
     """Overwrite a matrix with ``alpha * v + beta * M``, `v` being added to each column."""
     return _into(M, plain(alpha) * v[:, None] + plain(beta) * M)
 
 
-def add_row(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def add_row(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:
     """Overwrite a matrix with ``alpha * v + beta * M``, `v` being added to each row."""
     return _into(M, plain(alpha) * v + plain(beta) * M)
 
 
-def sum_columns(M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def sum_columns(M: NDArray) -> NDArray:
     """Return the sum of the columns of a matrix."""
-    return weft.sum(M, axis=1)
+    return namespace.sum(M, axis=1)
 
 
-def sum_rows(M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def sum_rows(M: NDArray) -> NDArray:
     """Return the sum of the rows of a matrix."""
-    return weft.sum(M, axis=0)
+    return namespace.sum(M, axis=0)
 
 
 def copy_data_to_from(dst: NDArray, src: NDArray, size: int, dst_offset: int = 0, src_offset: int = 0) -> None:

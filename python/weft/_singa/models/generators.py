@@ -9,15 +9,13 @@ import numpy as np
 
 from weft._call.devices import as_device
 from weft._engine.default import get_engine
+from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 from weft.errors import ArgumentTypeError, ArgumentValueError
-from weft.random import Generator
 
 if TYPE_CHECKING:
     from weft._core import Engine
     from weft._engine.labels import Device
-
-__all__ = ["generator_of", "seed"]
 
 #: By kind of device and its number: a seed, if one was set, and what was made of it, by engine.
 _seeds: dict[tuple[str, int], Any] = {}

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._call.devices import device_of, new
+from weft._numpy import namespace
 from weft._tape.leaves import check_differentiable, is_own_leaf
 from weft._tape.modes import no_grad
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
     from weft._engine.labels import Device
-
-__all__ = ["become_like", "move"]
 
 
 def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
@@ -43,13 +41,13 @@ def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
     is_leaf = is_own_leaf(x)
     if is_leaf or not x.requires_grad:
         with no_grad():
-            there = weft.astype(x, dtype, device=device)
+            there = namespace.astype(x, dtype, device=device)
             was = x._was(device._number, dtype, x.shape)
             if was is not None:
                 was[...] = there
                 there = was
     else:
-        there = weft.astype(x, dtype, device=device)  # a gradient goes through
+        there = namespace.astype(x, dtype, device=device)  # a gradient goes through
     _put(x, there, is_leaf=is_leaf)
 
 

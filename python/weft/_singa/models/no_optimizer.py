@@ -6,8 +6,6 @@ from typing import NoReturn
 
 from weft.errors import ModelError
 
-__all__ = ["NoOptimizer"]
-
 
 class NoOptimizer:
     """Says, where it is called, what to do.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from weft._core import NDArray
+from weft._core import NDArray, Scope
 from weft._engine.default import get_engine
 from weft._program.decorator import program
 from weft._singa.models.deferred import deferred_of
@@ -14,11 +13,9 @@ from weft._singa.models.timing import Times
 from weft._tape import modes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from weft._program.function import ProgramFunction
-
-__all__ = ["Runs", "in_mode", "is_running"]
 
 #: The models whose methods run in this context: what they call of their own is plain Python.
 _running: ContextVar[tuple[int, ...]] = ContextVar("weft.model.running", default=())
@@ -29,17 +26,10 @@ def is_running(model: object) -> bool:
     return id(model) in _running.get()
 
 
-@contextmanager
-def in_mode(model: object, *, training: bool) -> Generator[None]:
+def in_mode(model: object, *, training: bool) -> Scope:
     """Let layers train, or not, in the block; the tape listens if they do."""
-    tokens = modes.TRAINING.set(training), modes.LISTENING.set(training)
-    token = _running.set((*_running.get(), id(model)))
-    try:
-        yield
-    finally:
-        _running.reset(token)
-        modes.LISTENING.reset(tokens[1])
-        modes.TRAINING.reset(tokens[0])
+    running = (*_running.get(), id(model))
+    return Scope((modes.TRAINING, training), (modes.LISTENING, training), (_running, running))
 
 
 class Runs:

@@ -6,8 +6,6 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["plain"]
-
 T = TypeVar("T")
 
 

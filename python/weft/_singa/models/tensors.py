@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-import weft
 from weft._call.devices import as_device
 from weft._core import NDArray
+from weft._engine.labels import cpu
+from weft._numpy import namespace
 from weft._registry.avals import as_dtype
 from weft._singa.models.moves import become_like, move
 from weft._tape.modes import flag, no_grad
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._engine.labels import Device
-    from weft.device import Device as SingaDevice
-    from weft.random import Generator
-
-__all__ = ["Tensor", "dtype_of", "write"]
+    from weft._ops.random import Generator
+    from weft._singa.device import Device as SingaDevice
 
 #: Names that SINGA's `as_type` takes.
 _DTYPES = {"int": "int32", "float": "float32", "half": "float16"}
@@ -81,18 +80,18 @@ class Tensor(NDArray):
         device: Device | str | None = None,
         dtype: npt.DTypeLike = np.float32,
         data: Any = None,
-        requires_grad: bool | None = None,  # noqa: FBT001 - SINGA's order
-        stores_grad: bool = False,  # noqa: FBT001, FBT002 - likewise
+        requires_grad: bool | None = None,
+        stores_grad: bool = False,
         creator: object = None,  # noqa: ARG004 - likewise: here the tape knows
         name: str | None = None,
     ) -> Self:
         where = None if device is None else as_device(device)
         if data is None:
-            found = weft.zeros(shape, dtype_of(dtype), device=where)
+            found = namespace.zeros(shape, dtype_of(dtype), device=where)
         else:
             kept = None if hasattr(data, "dtype") else dtype_of(dtype)
             with no_grad():
-                found = weft.asarray(data, kept, device=where, copy=True)
+                found = namespace.asarray(data, kept, device=where, copy=True)
         made = super().__new__(cls, found)
         made.name = name
         stores = flag(stores_grad, "stores_grad")
@@ -110,7 +109,7 @@ class Tensor(NDArray):
         """The device, with SINGA's methods; that of a result is a plain `weft.Device`, equal to this one."""
         found = _faces.get(self._device)
         if found is None:
-            from weft.device import face  # noqa: PLC0415 - which makes tensors itself
+            from weft._singa.device import face  # noqa: PLC0415 - which makes tensors itself
 
             found = _faces[self._device] = face(super().device)
         return found
@@ -278,41 +277,41 @@ class Tensor(NDArray):
 
     def to_host(self) -> Self:
         """Move the tensor to the first CPU, and return it, as `to_device`."""
-        move(self, weft.cpu(), self.dtype)
+        move(self, cpu(), self.dtype)
         return self
 
     def l1(self) -> float:
         """Return the mean of the absolute values, after a wait."""
-        return float(weft.mean(weft.abs(self)).item())
+        return float(namespace.mean(namespace.abs(self)).item())
 
     def l2(self) -> float:
         """Return the Euclidean norm divided by the number of elements, after a wait."""
-        return float(weft.sqrt(weft.sum(self * self)).item()) / max(self.size, 1)
+        return float(namespace.sqrt(namespace.sum(self * self)).item()) / max(self.size, 1)
 
-    def set_value(self, x: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def set_value(self, x: float, inplace: bool = True) -> NDArray:
         """Set all elements to a number, and return the tensor; with ``inplace=False``, a new array."""
         if not inplace:
-            return weft.full_like(self, x)
+            return namespace.full_like(self, x)
         with no_grad():
             self[...] = x
         return self
 
-    def gaussian(self, mean: float, std: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def gaussian(self, mean: float, std: float, inplace: bool = True) -> NDArray:
         """Draw all elements from a normal distribution, by the device's generator."""
         return self._draw(inplace, lambda rng: rng.normal(mean, std, self.shape))
 
-    def uniform(self, low: float, high: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def uniform(self, low: float, high: float, inplace: bool = True) -> NDArray:
         """Draw all elements from between two bounds, by the device's generator."""
         return self._draw(inplace, lambda rng: rng.uniform(low, high, self.shape))
 
-    def bernoulli(self, p: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def bernoulli(self, p: float, inplace: bool = True) -> NDArray:
         """Draw ones with the probability `p` and zeros otherwise, by the device's generator."""
         return self._draw(inplace, lambda rng: rng.random(self.shape) < p)
 
-    def _draw(self, inplace: bool, draw: Callable[[Generator], NDArray]) -> NDArray:  # noqa: FBT001 - as above
+    def _draw(self, inplace: bool, draw: Callable[[Generator], NDArray]) -> NDArray:
         from weft._singa.models.generators import generator_of  # noqa: PLC0415 - which may need a tensor itself
 
-        target = self if inplace else weft.empty_like(self)
+        target = self if inplace else namespace.empty_like(self)
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target
@@ -333,14 +332,14 @@ def _whole(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 def _column(matrix: NDArray, v: NDArray) -> NDArray:
     """Return a vector as a column of a matrix; ShapeError if it is none."""
-    if matrix.ndim != 2 or v.shape != matrix.shape[:1]:  # noqa: PLR2004 - of a matrix
+    if matrix.ndim != 2 or v.shape != matrix.shape[:1]:  # of a matrix
         raise ShapeError(f"a vector of shape {v.shape} is no column of a tensor of shape {matrix.shape}")
     return v.reshape((-1, 1))
 
 
 def _row(matrix: NDArray, v: NDArray) -> NDArray:
     """Return a vector as a row of a matrix; ShapeError if it is none."""
-    if matrix.ndim != 2 or v.shape != matrix.shape[1:]:  # noqa: PLR2004 - as above
+    if matrix.ndim != 2 or v.shape != matrix.shape[1:]:
         raise ShapeError(f"a vector of shape {v.shape} is no row of a tensor of shape {matrix.shape}")
     return v
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
 from weft._core import NDArray
+from weft._numpy import namespace
 from weft._program.unrecorded import outside
 from weft._singa.models.tensors import Tensor, dtype_of, write
 from weft._singa.models.timing import place_outside
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import numpy.typing as npt
-
-
-__all__ = ["Optimizer"]
 
 
 class Optimizer:
@@ -155,7 +152,7 @@ class Optimizer:
         kept = self._kept[slot]
         found = kept.get(param_name)
         if found is None:
-            found = kept[param_name] = outside(lambda: weft.zeros_like(param_value))
+            found = kept[param_name] = outside(lambda: namespace.zeros_like(param_value))
         elif found.shape != param_value.shape:
             raise ShapeError(
                 f"{type(self).__name__}: {slot} of {param_name!r} has the shape {found.shape}, and the parameter now has "
@@ -251,14 +248,14 @@ class Optimizer:
         """Take over what `get_states` has returned, in place; an error, and nothing changed, if it does not fit."""
         self.check_states(states)
         if "step_counter" in states:
-            write(self.step_counter, weft.full_like(self.step_counter, float(states["step_counter"])), 0)
+            write(self.step_counter, namespace.full_like(self.step_counter, float(states["step_counter"])), 0)
         for slot in self.slots:
             for name, array in states.get(slot, {}).items():
                 known = self._kept[slot].get(name)
                 if known is None:
-                    self._kept[slot][name] = weft.asarray(array, copy=True)
+                    self._kept[slot][name] = namespace.asarray(array, copy=True)
                 else:
-                    write(known, weft.asarray(array), 0)
+                    write(known, namespace.asarray(array), 0)
         for name, schedule in self._schedules.items():
             write(self._values[name], self._computed(schedule), 0)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import weft
+from weft._numpy import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from weft._core import NDArray
-
-__all__ = ["Buckets", "flat", "pieces"]
 
 
 class Buckets:
@@ -54,7 +52,7 @@ def flat(arrays: Sequence[NDArray]) -> NDArray:
     >>> flat([weft.ones((2, 2)), weft.zeros(1)])
     NDArray([1., 1., 1., 1., 0.])
     """
-    return weft.concat([weft.reshape(array, (-1,)) for array in arrays])
+    return namespace.concat([namespace.reshape(array, (-1,)) for array in arrays])
 
 
 def pieces(joined: NDArray, like: Sequence[NDArray]) -> Iterator[NDArray]:
@@ -69,5 +67,5 @@ def pieces(joined: NDArray, like: Sequence[NDArray]) -> Iterator[NDArray]:
     """
     start = 0
     for array in like:
-        yield weft.reshape(joined[start : start + array.size], array.shape)
+        yield namespace.reshape(joined[start : start + array.size], array.shape)
         start += array.size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
+from weft._numpy import namespace
 from weft._program.unrecorded import outside
 from weft._singa.models.timing import place_outside
 from weft._singa.optimizers.base import Optimizer
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from weft._singa.optimizers.schedules import DecayScheduler
 
     Reduce: TypeAlias = Callable[[NDArray], NDArray]
-
-__all__ = ["DistOpt"]
 
 #: Elements of a bucket, if nobody says otherwise: SINGA's, 8 MiB of single precision.
 THRESHOLD = 2097152
@@ -75,7 +73,7 @@ class DistOpt(Optimizer):
         nccl_id: None = None,
         local_rank: int | None = None,
         world_size: int | None = None,
-        buffSize: int = 4194304,  # noqa: N803 - SINGA's
+        buffSize: int = 4194304,
         *,
         communicator: Communicator | None = None,
     ) -> None:
@@ -174,7 +172,7 @@ class DistOpt(Optimizer):
         with no_grad():
             self.communicator.all_reduce(tensor)
 
-    def fused_all_reduce(self, tensor: Sequence[NDArray], send: bool = True) -> None:  # noqa: FBT001, FBT002 - SINGA's
+    def fused_all_reduce(self, tensor: Sequence[NDArray], send: bool = True) -> None:
         """Sum arrays over all ranks, in place, by one message; nothing happens until they are sent."""
         self._fused(tensor, self.communicator.all_reduce, send=send)
 
@@ -182,11 +180,11 @@ class DistOpt(Optimizer):
         """Sum an array over all ranks, in place, in half precision on the way."""
         self.fused_all_reduce_half([tensor])
 
-    def fused_all_reduce_half(self, tensor: Sequence[NDArray], send: bool = True) -> None:  # noqa: FBT001, FBT002 - as above
+    def fused_all_reduce_half(self, tensor: Sequence[NDArray], send: bool = True) -> None:
         """Sum arrays over all ranks, in place, by one message in half precision; nothing happens until they are sent."""
         self._fused(tensor, self._halved, send=send)
 
-    def sparsification(self, tensor: NDArray, accumulation: NDArray | None, spars: float, topK: bool) -> None:  # noqa: FBT001, N803 - SINGA's
+    def sparsification(self, tensor: NDArray, accumulation: NDArray | None, spars: float, topK: bool) -> None:
         """Sum the largest elements of an array over all ranks, in place: see `backward_and_sparse_update`."""
         self.fused_sparsification([tensor], accumulation, spars, topK)
 
@@ -195,7 +193,7 @@ class DistOpt(Optimizer):
         tensor: Sequence[NDArray],
         accumulation: NDArray | None,
         spars: float,
-        topK: bool,  # noqa: FBT001, N803 - as above
+        topK: bool,
     ) -> None:
         """Sum the largest elements of arrays over all ranks, in place: see `backward_and_sparse_update`."""
         _check_share(spars, top=topK)
@@ -240,8 +238,8 @@ class DistOpt(Optimizer):
         self,
         loss: NDArray,
         threshold: int = THRESHOLD,
-        clipping: bool = False,  # noqa: FBT001, FBT002 - SINGA's
-        clip_Value: float = 100,  # noqa: N803 - SINGA's
+        clipping: bool = False,
+        clip_Value: float = 100,
     ) -> None:
         """Do the same with gradients in half precision on the way: each rank's share is summed in single precision.
 
@@ -289,8 +287,8 @@ class DistOpt(Optimizer):
         loss: NDArray,
         threshold: int = THRESHOLD,
         spars: float = 0.05,
-        topK: bool = False,  # noqa: FBT001, FBT002, N803 - SINGA's
-        corr: bool = True,  # noqa: FBT001, FBT002 - SINGA's
+        topK: bool = False,
+        corr: bool = True,
     ) -> None:
         """Sum only the largest elements of the gradients over the ranks, apply their means, and count the step.
 
@@ -312,7 +310,7 @@ class DistOpt(Optimizer):
             nonlocal at
             at += 1
             if corr and at == len(self.gradAccumulation):
-                self.gradAccumulation.append(outside(lambda: weft.zeros_like(joined)))
+                self.gradAccumulation.append(outside(lambda: namespace.zeros_like(joined)))
             return self._sparse(joined, self.gradAccumulation[at] if corr else None, spars, top=topK)
 
         self._update(loss, threshold, reduce)
@@ -334,7 +332,7 @@ class DistOpt(Optimizer):
         with no_grad():
             joined = flat(gradients)
             if limit is not None:
-                joined = weft.clip(joined, -limit, limit)
+                joined = namespace.clip(joined, -limit, limit)
             summed = reduce(joined)
             for (parameter, _), gradient in zip(bucket, pieces(summed, gradients), strict=True):
                 self.update(parameter, gradient)
@@ -348,18 +346,18 @@ class DistOpt(Optimizer):
         """Return the sum over the ranks of the largest elements; the others stay in `accumulation`."""
         given = joined if accumulation is None else joined + accumulation
         if not top:
-            chosen = weft.abs(given) >= spars
-            sent: NDArray = weft.where(chosen, given, 0)  # type: ignore[assignment] # three operands give an array
+            chosen = namespace.abs(given) >= spars
+            sent: NDArray = namespace.where(chosen, given, 0)  # type: ignore[assignment] # three operands give an array
             if accumulation is not None:
-                accumulation[...] = weft.where(chosen, 0, given)
+                accumulation[...] = namespace.where(chosen, 0, given)
             return self.communicator.all_reduce(sent)
         count = max(1, math.ceil(spars * given.size))
-        where = weft.argsort(-weft.abs(given))[:count]
+        where = namespace.argsort(-namespace.abs(given))[:count]
         values = given[where]
         if accumulation is not None:
             accumulation[...] = given
             accumulation[where] = 0
-        total = weft.zeros_like(given)
+        total = namespace.zeros_like(given)
         for theirs, each in zip(self.communicator.all_gather(where), self.communicator.all_gather(values), strict=True):
             total[theirs] += each  # each rank names an element once
         return total

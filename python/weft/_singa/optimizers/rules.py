@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import weft
+from weft._numpy import namespace
 from weft._singa.optimizers.base import Optimizer
 from weft._singa.optimizers.schedules import DecayScheduler
 from weft._tape.modes import no_grad
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._core import NDArray
-
-__all__ = ["SGD", "AdaGrad", "Adam", "RMSProp"]
 
 
 class SGD(Optimizer):
@@ -66,7 +64,7 @@ class SGD(Optimizer):
         momentum: float | DecayScheduler = 0,
         dampening: float | DecayScheduler = 0,
         weight_decay: float | DecayScheduler = 0,
-        nesterov: bool = False,  # noqa: FBT001, FBT002 - SINGA's
+        nesterov: bool = False,
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
         super().__init__(lr, dtype)
@@ -146,7 +144,7 @@ class RMSProp(Optimizer):
             average = self.slot("running_average", param_name, param_value)
             average *= rho
             average += (1 - rho) * (g * g)
-            root = weft.sqrt(average + self.value("epsilon", param_value))
+            root = namespace.sqrt(average + self.value("epsilon", param_value))
             param_value -= self.value("lr", param_value) * (g / root)
 
 
@@ -196,7 +194,7 @@ class AdaGrad(Optimizer):
             g = self._decayed(param_name, param_value, param_grad)
             history = self.slot("history", param_name, param_value)
             history += g * g
-            root = weft.sqrt(history + self.value("epsilon", param_value))
+            root = namespace.sqrt(history + self.value("epsilon", param_value))
             param_value -= self.value("lr", param_value) * (g / root)
 
 
@@ -262,7 +260,7 @@ class Adam(Optimizer):
             m += (1 - beta_1) * g
             v *= beta_2
             v += (1 - beta_2) * (g * g)
-            root = weft.sqrt(v / self.value("correction of beta_2", param_value))
+            root = namespace.sqrt(v / self.value("correction of beta_2", param_value))
             step = (m / self.value("correction of beta_1", param_value)) / (root + self.value("epsilon", param_value))
             param_value -= self.value("lr", param_value) * step
 
@@ -276,4 +274,4 @@ class _Correction(DecayScheduler):
 
     def call(self, step: NDArray) -> NDArray:
         """Return it for the step that comes after so many."""
-        return 1 - weft.power(self._beta(step), step + 1)
+        return 1 - namespace.power(self._beta(step), step + 1)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
-import weft
 from weft._core import NDArray
+from weft._numpy import namespace
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-__all__ = ["Constant", "DecayScheduler", "ExponentialDecay", "Range", "as_number", "as_schedule", "as_size", "computed"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class Constant(DecayScheduler):
 
     def call(self, step: NDArray) -> NDArray:
         """Return the number."""
-        return weft.full_like(step, self.init_value)
+        return namespace.full_like(step, self.init_value)
 
 
 class ExponentialDecay(DecayScheduler):
@@ -139,7 +137,7 @@ class ExponentialDecay(DecayScheduler):
     NDArray([0.025])
     """
 
-    def __init__(self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
+    def __init__(self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> None:
         super().__init__(init_value)
         steps = as_number("decay_steps", decay_steps)
         if not (math.isfinite(steps) and steps > 0):
@@ -150,7 +148,7 @@ class ExponentialDecay(DecayScheduler):
     def call(self, step: NDArray) -> NDArray:
         """Return the number."""
         times = step // self.decay_steps if self.staircase else step / self.decay_steps
-        return self.init_value * weft.power(weft.full_like(times, self.decay_rate), times)
+        return self.init_value * namespace.power(namespace.full_like(times, self.decay_rate), times)
 
 
 def as_schedule(name: str, value: float | DecayScheduler, among: Range) -> DecayScheduler:

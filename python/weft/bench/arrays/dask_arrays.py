@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["DaskArrays"]
-
 # Dask hands back what it computed: 4 GB, if all of 1,000 sums of a million floats came together.
 _RESULTS = 32
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from weft.bench.arrays.numpy_arrays import NumPyArrays
 
-__all__ = ["ALONE", "ARGUMENTS", "BESIDE_PROCESS", "BESIDE_THREAD", "SURROUNDINGS"]
-
 # Additions before a clock starts: caches, pools and clock rates settle.
 _WARM_UP = 50
 # Floats that the additions between two clock readings may make: all in flight at the same time, they fill no memory.

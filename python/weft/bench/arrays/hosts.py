@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from weft.bench.samples import Samples
     from weft.bench.settings import Settings
 
-__all__ = ["TABLES", "ArrayHosts", "given", "size"]
-
 #: The tables that are timed here.
 TABLES = ("C", "D", "F", "R")
 # Importing and compiling take seconds; dask beside a spinning thread, too.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["JaxArrays"]
-
 # JAX lets no more computations than this run behind the caller.
 _IN_FLIGHT = 32
 

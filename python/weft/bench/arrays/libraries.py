@@ -10,8 +10,6 @@ from weft.bench.arrays.numpy_arrays import NumPyArrays, SplitArrays
 from weft.bench.arrays.torch_arrays import TorchArrays
 from weft.bench.arrays.weft_arrays import EagerWeftArrays, WeftArrays
 
-__all__ = ["LIBRARIES"]
-
 LIBRARIES: dict[str, type[NumPyArrays]] = {
     "weft": WeftArrays,
     "weft, eager": EagerWeftArrays,

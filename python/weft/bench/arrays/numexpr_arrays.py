@@ -13,8 +13,6 @@ from weft.bench.arrays.programs import ROUNDS, SCALE, Operands
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["NumexprArrays"]
-
 
 class NumexprArrays(NumPyArrays):
     """numexpr: a chain is one expression, computed block by block; the products are NumPy's, as it has none."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["NumPyArrays", "SplitArrays"]
-
 #: An array of whichever library.
 Array: TypeAlias = Any
 

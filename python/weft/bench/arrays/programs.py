@@ -13,21 +13,6 @@ if TYPE_CHECKING:
 
     from weft.bench.settings import Settings
 
-__all__ = [
-    "CALLED_ROUNDS",
-    "FUSED",
-    "ROUNDS",
-    "SCALE",
-    "Operands",
-    "chain",
-    "differs",
-    "ends",
-    "make_addends",
-    "make_operands",
-    "rounds",
-    "script",
-]
-
 _SEED = 0x77656674
 # Of exp, multiply, add; then exp and multiply once more: 20 element-wise ops in a chain.
 ROUNDS = 6

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["TorchArrays"]
-
 
 class TorchArrays(NumPyArrays):
     """PyTorch on the CPU, without gradients."""

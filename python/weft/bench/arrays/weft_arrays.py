@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["EagerWeftArrays", "WeftArrays"]
-
 
 class WeftArrays(NumPyArrays):
     """`weft.NDArray` on the default engine; the number of workers comes from ``WEFT_WORKERS``."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from weft.bench.gpu.bounds import Figures
     from weft.bench.gpu.settings import Settings
 
-__all__ = ["LINE"]
-
 _TABLE = "add"
 _SEED = 0x77656674
 

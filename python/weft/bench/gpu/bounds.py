@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from weft.bench.samples import Samples
 
-__all__ = ["Bound", "Figures", "NotMeasured", "Result", "quotient"]
-
 Statistic: TypeAlias = Literal["minimum", "median"]
 
 

@@ -15,8 +15,6 @@ from weft.bench.tables import Table
 if TYPE_CHECKING:
     from weft.bench.gpu.settings import Settings
 
-__all__ = ["LINE"]
-
 _TABLE = "chain"
 _CASE = "per kernel"
 _BLOCKS = 16

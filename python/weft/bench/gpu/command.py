@@ -15,8 +15,6 @@ from weft._command.outputs import check_suffix
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-__all__ = ["add_to"]
-
 _DESCRIPTION = """\
 Measure weft on a CUDA device, beside CuPy by hand and the driver by itself: a pipeline over chunks, the host's cost of
 launches and of additions, a chain of small kernels, the replay of a graph, two streams side by side. Each result is

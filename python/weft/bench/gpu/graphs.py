@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft.bench.gpu.settings import Settings
 
-__all__ = ["LINE"]
-
 _TABLE = "graph"
 _REPLAY, _HOST = "per replay, many in flight", "until a replay returns"
 _BLOCKS = 16

@@ -16,8 +16,6 @@ from weft.bench.samples import Job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CASE", "TABLE", "WORKER", "bare_step", "jobs"]
-
 TABLE, CASE, WORKER = "issue", "per launch", "weft's worker"
 
 

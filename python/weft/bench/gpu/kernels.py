@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["ADD_SCALED", "ROUNDS", "STEP", "THREADS", "after", "blocks_for", "check", "mutate", "numbers", "read"]
-
 #: As a program calls them around arguments; type checkers know them as annotations alone.
 mutate = cast("Callable[[weft.NDArray], object]", weft.Mutate)
 read = cast("Callable[[weft.NDArray], object]", weft.Read)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from weft.bench.gpu.bounds import Figures
     from weft.bench.gpu.settings import Settings
 
-__all__ = ["LINE", "until_return"]
-
 _HOST = "launch"
 _ONE, _FOUR = "1 array", "2 arrays and 2 numbers"
 _MADE_BEFORE, _LISTS = "weft, accesses made before", "weft, lists of accesses"

@@ -14,8 +14,6 @@ from weft._machine.software import python, version_of
 if TYPE_CHECKING:
     from weft.bench.gpu.setup import Setup
 
-__all__ = ["describe", "file_stem"]
-
 #: Where Linux tells the version of the kernel's part of the driver.
 _DRIVER = Path("/proc/driver/nvidia/version")
 _GIB = 1 << 30

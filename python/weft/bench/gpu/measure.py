@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft.bench.gpu.setup import Line, Setup
 
-__all__ = ["LINES", "measure"]
-
 #: The part of the time of a run that is kept for each line.
 _LEAST = 0.1
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft.bench.gpu.pipelines import Chunks, Pipeline
     from weft.bench.gpu.settings import Settings
 
-__all__ = ["BUFFERS", "BY_HAND", "FRESH", "LINE", "longest", "pipelines", "tune"]
-
 _PINNED, _PAGEABLE = "overlap", "overlap pageable"
 FRESH, BUFFERS, BY_HAND = "weft", "weft, three buffers", "CuPy, streams and events by hand"
 _STAGES = ("copy in", "compute", "copy out")

@@ -17,8 +17,6 @@ from weft.bench.gpu.setup import wait
 if TYPE_CHECKING:
     from weft.bench.gpu.setup import Setup
 
-__all__ = ["Chunks", "CuPyPipeline", "Pipeline", "WeftPipeline", "make_chunks", "verify"]
-
 #: Buffers on the device: one is filled while the kernel is at another and the third is emptied.
 _BUFFERS = 3
 

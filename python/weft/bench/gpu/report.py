@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from weft.bench.samples import Samples
     from weft.bench.tables import Grid
 
-__all__ = ["Report"]
-
 TINY = ["Tiny sizes, which verify and measure nothing."]
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from weft.bench.samples import Job
     from weft.bench.tables import Table
 
-__all__ = ["CUPY", "DRIVER", "WEFT", "Line", "Prepare", "Setup", "timed", "wait"]
-
 #: How the rows are called that most tables have.
 WEFT, CUPY, DRIVER = "weft", "CuPy", "the driver, back to back"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft.bench.gpu.bounds import Figures
     from weft.bench.gpu.settings import Settings
 
-__all__ = ["LINE"]
-
 _TABLE = "streams"
 _ONE, _TWO = "one chain", "two chains"
 #: Half of a multiprocessor's threads: two blocks for each of a quarter of the multiprocessors are a quarter of all threads.

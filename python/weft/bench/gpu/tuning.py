@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["steps_for"]
-
 _FIRST, _MOST = 64, 1 << 24
 _REPS = 5
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weft.bench.kernels.measuring import Measured
 
-__all__ = ["add_to"]
-
 _DESCRIPTION = """\
 Time three convolutions, forwards and backwards, and a training step of a small network (two convolutions, two dense layers,
 SGD with momentum, batch 64), with oneDNN and without, in turns with PyTorch and ONNX Runtime where they are installed, or

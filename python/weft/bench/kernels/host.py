@@ -18,8 +18,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CASES", "CONVOLUTIONS", "flops", "main"]
-
 #: Data, weights, padding.
 CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
     "64x1x28^2, 20 of 5^2": ((64, 1, 28, 28), (20, 1, 5, 5), 0),

@@ -19,8 +19,6 @@ from weft.bench.kernels.host import CASES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["PEERS", "Measured", "measure"]
-
 _HOST = Path(__file__).with_name("host.py")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from weft.bench.overlap.pipelines import Array, Chunks
 
-__all__ = ["ThreadsPipeline"]
-
 #: Buffers on either side of the products: one is filled while the other is read.
 _BUFFERS = 2
 _Buffers: TypeAlias = "SimpleQueue[Array]"

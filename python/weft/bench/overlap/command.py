@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import weft
     from weft.bench.overlap.measuring import Overlap
 
-__all__ = ["add_to"]
-
 _DESCRIPTION = """\
 Time a pipeline over chunks, which copies each to another device, computes with it there and copies the result back. On a
 GPU, the first if there is one: the serial loop of weft, beside CuPy with streams and events by hand and on one stream;

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from weft.bench.overlap.measuring import Overlap
 
-__all__ = ["draw"]
-
 _COMPUTE, _COPY, _PIPELINE = "#4477aa", "#ee7733", "#228833"
 
 

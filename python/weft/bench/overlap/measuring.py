@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from weft.bench.overlap.pipelines import Chunks, Pipeline
 
-__all__ = ["Overlap", "Parts", "measure", "time_parts"]
-
 _TABLE = "overlap"
 _RELATIVE = 1e-4
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft.bench.gpu.setup import Setup
     from weft.bench.overlap.measuring import Overlap
 
-__all__ = ["measure"]
-
 
 def measure(setup: Setup, trace: Path | None = None) -> list[Overlap]:
     """Verify and time the pipelines on a GPU, in pinned memory.

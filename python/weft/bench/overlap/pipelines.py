@@ -16,8 +16,6 @@ import weft
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Array", "Chunks", "NumPyPipeline", "Pipeline", "WeftPipeline", "make_chunks"]
-
 #: Of float32.
 Array: TypeAlias = "npt.NDArray[Any]"
 

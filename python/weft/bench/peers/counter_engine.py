@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["CounterEngine", "Variable"]
-
 
 class Variable:
     """A FIFO queue of accesses not yet granted, and what is granted now."""

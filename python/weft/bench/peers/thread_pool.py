@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MapPool"]
-
 
 class MapPool:
     """Runs numbered ops, a barrier after each block.

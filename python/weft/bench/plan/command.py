@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from weft.bench.plan.measuring import Planned
     from weft.bench.plan.training import PlannedNetwork
 
-__all__ = ["add_to"]
-
 _DESCRIPTION = """\
 Plan offsets for the intervals of every CSV file in a folder: by rule, and by exact search within a capacity. A file has a
 line for each interval, with the columns lower, upper and size, as those of MiniMalloc's benchmarks have; NAME.CAPACITY.csv tells

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Instance", "read", "read_folder"]
-
 #: What a column may be called.
 _NAMES = {"lower": ("lower", "begin", "start"), "upper": ("upper", "end"), "size": ("size",)}
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from weft.bench.plan.instances import Instance
 
-__all__ = ["Planned", "measure", "verify"]
-
 
 @dataclass(slots=True)
 class Planned:

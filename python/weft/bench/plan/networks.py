@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft.symbol import Symbol
 
-__all__ = ["NETWORKS", "Network", "Zoo"]
-
 
 class Zoo:
     """Layers by their usual arguments: parameters are variables of their own, whose shapes follow.

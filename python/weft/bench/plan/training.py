@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft.graph import Graph
     from weft.symbol import Symbol
 
-__all__ = ["Plan", "PlannedNetwork", "plan_network", "sized"]
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft.bench.scale.model import Link
 
-__all__ = ["add_to"]
-
 _DESCRIPTION = """\
 Simulate data-parallel training on up to so many ranks. All-reduces of 2, 3 and 4 ranks are timed here and give the latency
 and the bandwidth of a link, for a ring and for a tree; a step of training is then run in virtual time: backward fills

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from weft.bench.scale.model import Algorithm, Link
 
-__all__ = ["SUFFIXES", "draw"]
-
 #: What the picture may be written as.
 SUFFIXES = (".svg", ".png", ".pdf")
 #: Paul Tol's "bright" scheme, which people who see colours differently can tell apart.

@@ -13,8 +13,6 @@ from pathlib import Path
 import weft
 from weft._command.running import CommandError
 
-__all__ = ["main", "measure"]
-
 #: The mark of the line that tells the figures.
 _MARK = "weft-scale "
 

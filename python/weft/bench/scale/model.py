@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ALGORITHMS", "Algorithm", "Link", "Network", "Step", "error_of", "fit", "seconds_of", "step"]
-
 Algorithm: TypeAlias = Literal["ring", "tree"]
 ALGORITHMS: tuple[Algorithm, ...] = ("ring", "tree")
 

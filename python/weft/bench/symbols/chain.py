@@ -14,8 +14,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-__all__ = ["STEPS", "timed"]
-
 #: What is timed, in this order.
 STEPS = ("build", "save", "load", "infer shapes", "bind")
 _LENGTH = 2

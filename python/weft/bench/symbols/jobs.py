@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft.bench.plan.networks import Network
     from weft.bench.settings import Settings
 
-__all__ = ["PEAK", "QUOTED", "Chain", "chain_jobs", "inference_jobs", "training_jobs"]
-
 #: The rows of figures that were measured elsewhere, and of the least that a plan can take.
 QUOTED = "MXNet 1.9.1, quoted"
 PEAK = "peak of live bytes"

@@ -93,6 +93,12 @@ pub(crate) fn tape_pause(paused: bool) -> bool {
     set(PAUSED, paused)
 }
 
+/// Whether this thread's ops are not heard.
+#[pyfunction]
+pub(crate) fn tape_paused() -> bool {
+    is_paused()
+}
+
 /// Stops this thread's ops from being heard.
 pub(crate) fn pause() {
     set(PAUSED, true);

@@ -94,7 +94,7 @@ impl Opaque for CallingStep {
         Some(self.0.queue)
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.0.carry_out(arrays, context)
     }
 

@@ -4,6 +4,7 @@
 
 use super::read::Reader;
 use super::run::{Argument, Few, Function};
+use crate::interpreter::level::Level;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -26,6 +27,7 @@ impl<'py> Reader<'_, 'py> {
     /// What a value of the older form stands for.
     pub(super) fn legacy(&mut self, value: Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = value.py();
+        let _level = Level::enter(py)?;
         if let Ok(items) = value.cast_exact::<PyTuple>() {
             if let Ok(callable) = items.get_item(0)
                 && callable.is_callable()

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::variable::Variable;
 use legacy::Conversion;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use read::{Kinds, Reader};
@@ -123,6 +124,11 @@ impl TaskGraph {
     /// The values of the keys that were wanted; or the first exception, which goes out of here.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.run.take(py)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // What is pushed of it uses them, too.
+        if Arc::strong_count(&self.run) == 1 { self.run.traverse(&visit) } else { Ok(()) }
     }
 }
 

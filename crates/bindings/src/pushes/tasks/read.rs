@@ -5,6 +5,7 @@
 
 use super::legacy::Conversion;
 use super::run::{Argument, Few, Function, Node, Slot, Task};
+use crate::interpreter::level::Level;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
@@ -203,6 +204,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     /// A task's call. What it needs is named by entries, until they have their places.
     fn call(&mut self, task: &Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = task.py();
+        let _level = Level::enter(py)?;
         let given = task.getattr(intern!(py, "args"))?;
         let positional: PyResult<_> = given.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
         let given = task.getattr(intern!(py, "kwargs"))?;
@@ -222,6 +224,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             return self.reference(&value.getattr(intern!(py, "key"))?, needs);
         }
         if kind.is(&self.kinds.list) {
+            let _level = Level::enter(py)?;
             let items = value.getattr(intern!(py, "args"))?;
             let items: PyResult<Vec<_>> =
                 items.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();

@@ -1,7 +1,10 @@
 //! The state of a graph of calls: values, their pending readers, the first exception.
 
 use crate::call::call_with;
+use crate::forks::Here;
+use crate::interpreter::level::Level;
 use pyo3::exceptions::PyBaseException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
@@ -61,6 +64,28 @@ pub(super) struct Observers {
     pub(super) after: Option<Py<PyAny>>,
 }
 
+impl Argument {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Value(value) => visit.call(value),
+            Self::Slot(_) => Ok(()),
+            Self::List(items) => items.iter().try_for_each(|item| item.traverse(visit)),
+            Self::Call(function) => {
+                visit.call(&function.callable)?;
+                function.positional.iter().try_for_each(|item| item.traverse(visit))?;
+                function.named.iter().try_for_each(|(name, item)| {
+                    visit.call(name)?;
+                    item.traverse(visit)
+                })
+            }
+            Self::Node(node) => {
+                visit.call(&node.node)?;
+                node.needs.iter().try_for_each(|(key, _)| visit.call(key))
+            }
+        }
+    }
+}
+
 /// A computation. Nothing of Python's runs, or goes, under the lock of a value.
 pub(super) struct Run {
     tasks: Vec<Task>,
@@ -79,6 +104,22 @@ impl Run {
     pub(super) fn new(tasks: Vec<Task>, slots: Vec<Slot>, wanted: Vec<(Py<PyAny>, u32)>, observers: Observers) -> Self {
         let slots = slots.into_iter().map(Mutex::new).collect();
         Self { tasks, slots, wanted, observers, stopped: OnceLock::new(), error: Mutex::new(None) }
+    }
+
+    /// Shows all to the collector.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for task in &self.tasks {
+            visit.call(&task.key)?;
+            task.work.traverse(visit)?;
+        }
+        // Nobody holds one of the locks where nothing runs, but for who has made the collector begin.
+        for slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
+            visit.call(&slot.value)?;
+        }
+        self.wanted.iter().try_for_each(|(key, _)| visit.call(key))?;
+        visit.call(&self.observers.before)?;
+        visit.call(&self.observers.after)?;
+        self.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
     pub(super) fn keys(&self) -> impl ExactSizeIterator<Item = &Py<PyAny>> {
@@ -148,10 +189,12 @@ impl Run {
             Argument::Value(value) => Ok(value.bind(py).clone()),
             Argument::Slot(slot) => self.value(py, *slot),
             Argument::List(items) => {
+                let _level = Level::enter(py)?;
                 let items: PyResult<Vec<_>> = items.iter().map(|item| self.evaluate(py, item)).collect();
                 Ok(PyList::new(py, items?)?.into_any())
             }
             Argument::Call(function) => {
+                let _level = Level::enter(py)?;
                 let positional: PyResult<SmallVec<[_; 4]>> =
                     function.positional.iter().map(|item| self.evaluate(py, item)).collect();
                 let positional = PyTuple::new(py, positional?)?;
@@ -180,7 +223,10 @@ impl Run {
         if let Some(before) = &self.observers.before {
             before.call1(py, (&task.key,))?;
         }
-        let value = self.evaluate(py, &task.work)?;
+        let here = Here::now();
+        let value = self.evaluate(py, &task.work);
+        here.leave(py, &value);
+        let value = value?;
         if let Some(after) = &self.observers.after {
             after.call1(py, (&task.key, &value))?;
         }

@@ -1,0 +1,168 @@
+"""Kinds of devices with memory of their own: each is one `Backend`, registered under the name of its kind.
+
+The door and its neighbours ask the backend of an array for whatever does not run on the host: memory, copies, fills,
+kernels, callables, and what other libraries are shown. A new kind is a subclass and one call of `register`; nothing else
+in this package knows which kinds there are. A subclass that overrides nothing has memory that only callables reach: each
+op is one, with NumPy's view of that memory.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from weft._call import callables
+from weft._core import NDArray, kind_empty, push_compute
+from weft._engine.labels import add_kind, kind_of
+from weft._registry.op import FASTER
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    from weft._call.door import Call
+    from weft._core import Engine
+    from weft._registry.avals import DType
+    from weft._registry.op import Op
+
+
+class Backend:
+    """What a kind of device does.
+
+    Attributes
+    ----------
+    kind : str
+        The kind's name: that of ``"kind:0"``, and of an op's attribute ``"compute:kind"``.
+    first, count : int
+        The number by which engines know the first device, and how many devices there may be.
+    dlpack : int
+        DLPack's number of the kind.
+    faster : str or None
+        The attribute of an op by which `launch` finds a kernel: ``"compute:kind"`` takes it away.
+    protocol : str or None
+        The attribute by which objects of other libraries show memory on such a device.
+
+    Examples
+    --------
+    >>> from weft._call.backends import Backend
+    >>> class Attic(Backend):
+    ...     kind, first, count, dlpack = "attic", 0xF000, 1, 12
+    >>> Attic().launch(None, (), (), {})
+    False
+    """
+
+    kind: ClassVar[str]
+    first: ClassVar[int]
+    count: ClassVar[int]
+    dlpack: ClassVar[int]
+    faster: ClassVar[str | None] = None
+    protocol: ClassVar[str | None] = None
+
+    def empty(self, shape: Sequence[int], dtype: DType, engine: Engine, index: int) -> NDArray:
+        """Return a new array of undefined elements on the device of this number."""
+        return kind_empty(shape, dtype, engine, f"{self.kind}:{index}", self.first + index)
+
+    def copy_elements(self, target: NDArray, x: NDArray) -> None:
+        """Push the copy of `x`, broadcast, to `target`, which has its dtype; one of them is on such a device."""
+        push_compute(callables.cast, (target,), (x,), name="copy", anywhere=True)
+
+    def copy_cast(self, target: NDArray, x: NDArray) -> None:
+        """Push the same with a cast, without a check."""
+        push_compute(callables.cast, (target,), (x,), name="astype", anywhere=True)
+
+    def fill(self, target: NDArray, value: Any) -> None:
+        """Push the write of a Python scalar, which fits the dtype, to all of `target`."""
+        push_compute(partial(_fill, value=value), (target,), (), name="fill")
+
+    def elementwise(self, call: Call) -> None:
+        """Push a call that has a plan."""
+        op, given, plan = call.op, call.given, call.plan
+        own = op.compute.get(self.kind, op.compute["cpu"])
+        inputs = tuple(x for x in given if isinstance(x, NDArray))
+        if op.ufunc is None or own is not op.ufunc:
+            run = callables.of_compute(own, given, len(call.results))
+            push_compute(run, call.results, inputs, name=op.name)
+            return
+        signature = plan.signature if plan is not None and call.exact else None
+        run = callables.of_ufunc(op.ufunc, signature, given, masked=call.mask is not None)
+        if call.mask is None:
+            push_compute(run, call.results, inputs, name=op.name)
+        else:
+            push_compute(run, (), (*inputs, call.mask), call.results, name=op.name)
+
+    def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
+        """Push a ufunc on operands of dtypes for which it has a loop."""
+        run = callables.of_ufunc(ufunc, None, operands, masked=False)
+        push_compute(run, results, tuple(x for x in operands if isinstance(x, NDArray)), name=ufunc.__name__)
+
+    def launch(self, op: Op, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
+        """Push a kernel of the device for an op without a ufunc, and return whether there is one."""
+        del op, results, given, attributes
+        return False
+
+    def compute_of(self, op: Op) -> Callable[..., object]:
+        """Return what a worker calls with the GIL, with views of the device's memory, for an op without a kernel."""
+        return op.compute.get(self.kind, op.compute["cpu"])
+
+    def capsule(self, x: NDArray, stream: Any, options: dict[str, Any]) -> object:
+        """Return a DLPack capsule of an array: here, of a copy on the host."""
+        del stream
+        return x._values().__dlpack__(**options)
+
+    def adopt(self, x: Any, engine: Engine) -> NDArray:
+        """Return an array on the memory of an object that has the `protocol`."""
+        raise ArgumentTypeError(f"no memory of {type(x).__name__} is adopted on {self.kind} devices of {engine}")
+
+    def check_view(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
+        """Raise if elements that lie so cannot be read; `start` is the first one's offset in bytes."""
+
+
+def _fill(out: Any, value: Any) -> None:
+    out[...] = value
+
+
+_backends: dict[str, Backend] = {}
+
+
+def register(backend: Backend) -> None:
+    """Make a kind of device known.
+
+    Raises
+    ------
+    ArgumentValueError
+        If the kind, or one of its numbers, is another's.
+    """
+    add_kind(backend.kind, backend.first, backend.count)
+    if backend.faster is not None:
+        FASTER[backend.kind] = backend.faster
+    _backends[backend.kind] = backend
+
+
+def backend_named(kind: str) -> Backend:
+    """Return the backend of a kind."""
+    return _backends[kind]
+
+
+def backend_of(*arrays: NDArray) -> Backend:
+    """Return the backend of the first of `arrays` that is on a device with memory of its own."""
+    return _backends[kind_of(next(x._device for x in arrays if x._elsewhere))]
+
+
+def adopter_of(x: object) -> Backend | None:
+    """Return the backend on whose device an object of another library has its memory, or None."""
+    for backend in _backends.values():
+        if backend.protocol is not None and hasattr(x, backend.protocol):
+            return backend
+    return None
+
+
+def copy_elements(target: NDArray, x: NDArray) -> None:
+    """Push a copy one side of which is on a device with memory of its own; called by the core."""
+    backend_of(target, x).copy_elements(target, x)
+
+
+def push_loop(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
+    """Push a loop for which the core knows no kernels of the results' device; called by the core."""
+    backend_of(*results).push_loop(ufunc, results, operands)

@@ -1,0 +1,95 @@
+"""One call of a task as the callable of its op: values in place of handles and arrays, retries, the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._core import NDArray
+from weft._engine.task_handle import resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._engine.task_bytes import Held
+    from weft._engine.task_handle import Outcome
+
+
+class TaskCall:
+    """A call that gets values in place of arrays and handles once its op runs, and that leaves its result.
+
+    Parameters
+    ----------
+    function : Callable
+        The task's function.
+    args, kwargs
+        The arguments of the call.
+    shown : set of int
+        The identities of the NumPy arrays, and of the handles of such, that the function gets as read-only views.
+    replaced : bool
+        Whether arguments have to be replaced: there is an NDArray, a handle, or an array in `shown`.
+    retries : int
+        How often the function is called again after an `Exception`.
+    outcome : Outcome
+        The place of the result.
+    held : Held or None
+        The arrays that the call holds, for the engine's count of bytes.
+    """
+
+    __slots__ = ("_args", "_function", "_held", "_kwargs", "_outcome", "_replaced", "_retries", "_shown")
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        shown: set[int],
+        *,
+        replaced: bool,
+        retries: int,
+        outcome: Outcome,
+        held: Held | None,
+    ) -> None:
+        self._function, self._args, self._kwargs = function, args, kwargs
+        self._shown, self._replaced = shown, replaced
+        self._retries, self._outcome, self._held = retries, outcome, held
+
+    def __call__(self) -> None:
+        args, kwargs = self._args, self._kwargs
+        if self._replaced:
+            args = tuple([self._value(each) for each in args])
+            kwargs = {name: self._value(each) for name, each in kwargs.items()}
+        for left in range(self._retries, -1, -1):
+            try:
+                self._outcome.value = self._function(*args, **kwargs)
+            except Exception as error:
+                if left:
+                    continue
+                if isinstance(error, ValueError):
+                    _explain(error)
+                raise
+            return
+
+    def _value(self, argument: Any) -> Any:
+        if isinstance(argument, NDArray):
+            return argument._values()
+        value = resolved(argument)
+        if id(argument) in self._shown and isinstance(value, np.ndarray):
+            return _read_only(value)
+        return value
+
+
+def _explain(error: ValueError) -> None:
+    if "read-only" in str(error) and not getattr(error, "__notes__", ()):
+        error.add_note(
+            "weft: in a task arrays are read-only, except for arguments tagged weft.Mutate or weft.Overwrite: tag the one "
+            "that it writes to"
+        )
+
+
+def _read_only(array: Any) -> Any:
+    """Return a view that cannot be written through: a task cannot change by mistake the arguments that it only reads."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,165 @@
+"""`TaskHandle`: one call of a task, and its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from typing_extensions import TypeVar
+
+    from weft._core import Variable
+
+    R = TypeVar("R", default=Any)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R")
+
+
+class Outcome:
+    """The place of a call's result: the op fills it, the handle reads it. It goes with the last of both."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+
+class TaskHandle(Generic[R]):
+    """One call of a task: to wait for, to await, to ask for its result, or to give to another task.
+
+    Made by calling a `task`. Dropping it changes nothing: the op runs all the same, and its result goes.
+
+    A handle among the arguments of another task, also inside of lists, tuples and dicts, is a dependency: that task runs
+    after this one, and gets the result in place of the handle.
+
+    Examples
+    --------
+    >>> import weft
+    >>> @weft.task
+    ... def read(name: str) -> list[str]:
+    ...     return [name, name.upper()]
+    >>> @weft.task
+    ... def count(rows: list[str]) -> int:
+    ...     return len(rows)
+    >>> count(read("a")).result()
+    2
+    """
+
+    __slots__ = ("_outcome", "_variable")
+
+    def __init__(self, variable: Variable, outcome: Outcome) -> None:
+        self._variable = variable  # of this call alone, which is all that ever writes to it
+        self._outcome = outcome
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait until the op is done, and return the function's return value.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            The most seconds to wait; None waits without limit.
+
+        Returns
+        -------
+        object
+            The very object that the function returned.
+
+        Raises
+        ------
+        WaitTimeoutError
+            If the time runs out. The op goes on.
+        BaseException
+            The exception of the op, or of an op whose result it was to read.
+        """
+        self.wait(timeout)
+        found: R = self._outcome.value
+        return found
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until the op is done.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            The most seconds to wait; None waits without limit.
+
+        Raises
+        ------
+        WaitTimeoutError
+            If the time runs out. The op goes on.
+        BaseException
+            The exception of the op, or of an op whose result it was to read.
+        """
+        self._variable.engine.wait_for_var(self._variable, timeout)
+
+    def done(self) -> bool:
+        """Return whether the op has run, failed, or been dropped, without waiting."""
+        return self._variable.is_ready()
+
+    def exception(self) -> BaseException | None:
+        """Return the exception of the op; None if it has not failed, or not yet."""
+        return self._variable.exception()
+
+    def __await__(self) -> Generator[Any, None, R]:
+        """Wait in asyncio, without blocking the event loop or any thread; the value is the result."""
+        yield from self._variable.__await__()
+        found: R = self._outcome.value
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Wait, and return the result as a NumPy array: so arrays of handles are arrays of results."""
+        return np.array(self.result(), dtype=dtype, copy=copy)
+
+    def __int__(self) -> int:
+        """Wait, and return the result as an integer."""
+        return int(self.result())  # type: ignore[call-overload, no-any-return] # which says what is wrong
+
+    def __float__(self) -> float:
+        """Wait, and return the result as a floating-point number."""
+        return float(self.result())  # type: ignore[arg-type] # as above
+
+    def __complex__(self) -> complex:
+        """Wait, and return the result as a complex number."""
+        return complex(self.result())  # type: ignore[call-overload, no-any-return] # as above
+
+    def __repr__(self) -> str:
+        """Return the task's name, and the state of the call."""
+        state = "pending" if not self.done() else "done" if self.exception() is None else "failed"
+        return f"<weft.TaskHandle of {self._variable.name!r}: {state}>"
+
+
+def handles_in(arguments: tuple[Any, ...]) -> list[TaskHandle[Any]]:
+    """Return the handles among arguments, and inside of their lists, tuples and dicts, each container once."""
+    found: list[TaskHandle[Any]] = []
+    seen: set[int] = set()
+    pending: list[Any] = list(arguments)
+    while pending:
+        each = pending.pop()
+        kind = each.__class__
+        if kind is TaskHandle:
+            found.append(each)
+        elif kind in _CONTAINERS and id(each) not in seen:
+            seen.add(id(each))
+            pending += each.values() if kind is dict else each
+    return found
+
+
+def resolved(argument: Any, within: frozenset[int] = frozenset()) -> Any:
+    """Return an argument with results in place of handles; a container that holds none is returned as it is."""
+    kind = argument.__class__
+    if kind is TaskHandle:
+        return argument._outcome.value
+    if kind not in _CONTAINERS or id(argument) in within or not handles_in((argument,)):
+        return argument
+    inner = within | {id(argument)}
+    if kind is dict:
+        return {key: resolved(each, inner) for key, each in argument.items()}
+    return kind(resolved(each, inner) for each in argument)
+
+
+_CONTAINERS = frozenset({list, tuple, dict})

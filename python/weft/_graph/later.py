@@ -1,0 +1,12 @@
+"""What methods of symbols call: functions of this room that know symbols themselves. `weft._graph.attach` gives them."""
+
+from __future__ import annotations
+
+from weft._registry.hooks import Hook
+
+indexed = Hook()
+gradient_symbol = Hook()
+evaluate = Hook()
+bind = Hook()
+simple_bind = Hook()
+summarize = Hook()

@@ -1,0 +1,110 @@
+"""SINGA's names of functions that weft has under NumPy's: those of `weft.autograd`, and how those of `weft.tensor` are made.
+
+A function takes its arguments by SINGA's names, and numbers of NumPy's as Python's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from weft._numpy import namespace
+from weft._singa.elementwise import sum_of
+from weft._singa.models.scalars import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._core import NDArray
+
+#: What is made here.
+Function: TypeAlias = "Callable[..., NDArray]"
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+add_all = sum_of
+
+
+def _named(name: str, text: str, function: F) -> F:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return {text}."
+    return function
+
+
+def _of_a(name: str, function: Callable[[Any], NDArray], text: str) -> Callable[[NDArray], NDArray]:
+    def found(a: NDArray) -> NDArray:
+        return function(a)
+
+    return _named(name, text, found)
+
+
+def _of_a_b(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
+    def found(a: NDArray | float, b: NDArray | float) -> NDArray:
+        return function(plain(a), plain(b))
+
+    return _named(name, text, found)
+
+
+def _of_x_y(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
+    def found(x: NDArray | float, y: NDArray | float) -> NDArray:
+        return function(plain(x), plain(y))
+
+    return _named(name, text, found)
+
+
+abs: Function = _of_a("abs", namespace.abs, "the absolute values")
+exp: Function = _of_a("exp", namespace.exp, "the exponentials")
+sign: Function = _of_a("sign", namespace.sign, "the signs: -1, 0 or 1")
+add: Function = _of_a_b("add", namespace.add, "the sum")
+sub: Function = _of_a_b("sub", namespace.subtract, "the difference")
+mul: Function = _of_x_y("mul", namespace.multiply, "the product, element by element")
+div: Function = _of_a_b("div", namespace.divide, "the quotient")
+pow: Function = _of_a_b("pow", namespace.pow, "the power")
+less: Function = _of_x_y("less", namespace.less, "where the elements of `x` are less than those of `y`")
+greater: Function = _of_x_y("greater", namespace.greater, "where the elements of `x` are greater than those of `y`")
+equal: Function = _of_x_y("equal", namespace.equal, "where elements are equal")
+
+
+def matmul(x: NDArray, w: NDArray) -> NDArray:
+    """Return the product of matrices."""
+    return namespace.matmul(x, w)
+
+
+def nonzero(x: NDArray) -> NDArray:
+    """Return the indices of elements that are not 0, a row for each axis, of int32; the values are waited for.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.autograd.nonzero(weft.asarray([0.0, 3.0])).tolist()
+    [[1]]
+    """
+    return namespace.stack(list(namespace.nonzero(x))).astype(np.int32)
+
+
+def of_t(name: str, function: Callable[[Any], NDArray], text: str) -> Callable[[NDArray], NDArray]:
+    """Return SINGA's function of one tensor."""
+
+    def found(t: NDArray) -> NDArray:
+        return function(t)
+
+    return _named(name, text, found)
+
+
+def of_t_x(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
+    """Return SINGA's function of a tensor and a number or another tensor."""
+
+    def found(t: NDArray, x: NDArray | float) -> NDArray:
+        return function(t, plain(x))
+
+    return _named(name, text, found)
+
+
+def into_ret(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
+    """Return SINGA's function of two operands that may write into a third."""
+
+    def found(lhs: NDArray | float, rhs: NDArray | float, ret: NDArray | None = None) -> NDArray:
+        return function(plain(lhs), plain(rhs), out=ret)
+
+    return _named(name, f"{text}: in `ret`, if it is given", found)

@@ -1,0 +1,294 @@
+"""Interpreter exit: what was pushed is drained, within limits, and nothing deadlocks."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from conftest import SOON, RunScript, script_env, write_script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# `exiting` is set once the main thread has ended: by then the interpreter is on its way out.
+HEAD = """
+    import os, sys, threading
+    import weft
+
+    exiting = threading.Event()
+    def watch():
+        threading.main_thread().join()
+        exiting.set()
+    threading.Thread(target=watch).start()
+
+    engine = weft.Engine(2, name="main")
+    x, y = engine.new_variable("x"), engine.new_variable("y")
+"""
+
+STUCK = (
+    HEAD
+    + """
+    def stuck():
+        threading.Event().wait()
+    engine.push(stuck, (), (x,), name="endless")
+    for i in range(7):
+        engine.push(lambda: print("must not run", flush=True), (), (x,))
+    print("pushed", flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize("policy", ["work_stealing", "per_device", "serial"])
+def test_drains_what_was_pushed(script: RunScript, policy: str) -> None:
+    source = """
+    for i in range(20_000):
+        engine.push(int, (), (x,))
+    engine.push(lambda: print("last", x.completed_version, flush=True), (), (x,))
+    """
+    done = script(HEAD.replace("Engine(2", f"Engine(2, {policy!r}") + source)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "last 20000\n"
+    assert done.stderr == ""
+
+
+def test_drains_ops_that_run_while_it_exits(script: RunScript) -> None:
+    source = """
+    def late():
+        exiting.wait()
+        os.write(1, b"first ")
+        engine.push(lambda: os.write(1, b"nested "), (), (y,))
+    engine.push(late, (), (x,))
+    engine.push(lambda: os.write(1, b"second "), (), (x,))
+    """
+    done = script(HEAD + source)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["first", "nested", "second"]
+
+
+def test_drains_the_default_engine_and_tasks(script: RunScript) -> None:
+    done = script("""
+        import numpy, weft
+        @weft.task
+        def show(a: weft.Read):
+            print(int(a.sum()), flush=True)
+        show(numpy.ones(5))
+    """)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
+
+
+def test_drains_after_sys_exit_and_after_an_error(script: RunScript) -> None:
+    push = "    engine.push(lambda: (exiting.wait(), print('ran', flush=True)))\n"
+    done = script(HEAD + push + "    sys.exit(3)\n")
+    assert (done.returncode, done.stdout) == (3, "ran\n"), done.stderr
+    done = script(HEAD + push + "    raise KeyError('main')\n")
+    assert (done.returncode, done.stdout) == (1, "ran\n"), done.stderr
+    assert "KeyError: 'main'" in done.stderr
+
+
+def test_waits_of_other_threads_end_too(script: RunScript) -> None:
+    source = """
+    engine.push(exiting.wait, (), (x,))
+    threading.Thread(target=lambda: (engine.wait_for_var(x), print("waited", flush=True))).start()
+    """
+    done = script(HEAD + source)
+    assert (done.returncode, done.stdout) == (0, "waited\n"), done.stderr
+
+
+def test_a_time_limit_cancels_and_counts(script: RunScript) -> None:
+    begin = time.monotonic()
+    script(STUCK, WEFT_EXIT_TIMEOUT="0")
+    middle = time.monotonic()
+    done = script(STUCK, WEFT_EXIT_TIMEOUT="0.5")
+    assert time.monotonic() - middle < middle - begin + 10, "all but the half second is what any process needs"
+    assert done.stdout == "pushed\n"
+    assert "8" in done.stderr or "7" in done.stderr
+    assert "dropped" in done.stderr
+    assert done.returncode >= 0, "ended by itself, not by a signal"
+
+
+def test_an_op_whose_token_is_out_is_named(script: RunScript) -> None:
+    done = script(
+        HEAD + "    tokens = []\n    engine.push_async(tokens.append, name='lent')\n    while not tokens: pass\n",
+        WEFT_EXIT_TIMEOUT="0",
+    )
+    assert "left unfinished: op 'lent' pushed at " in done.stderr
+    assert "its completion token is not used" in done.stderr
+
+
+def test_a_time_limit_of_nothing(script: RunScript) -> None:
+    done = script(STUCK, WEFT_EXIT_TIMEOUT="0")
+    assert done.stdout == "pushed\n"
+    assert done.returncode >= 0
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "nan"])
+def test_a_bad_time_limit_is_said_and_drains(script: RunScript, value: str) -> None:
+    done = script(
+        HEAD + "    engine.push(lambda: (exiting.wait(), print('ran', flush=True)))\n", WEFT_EXIT_TIMEOUT=value
+    )
+    assert "WEFT_EXIT_TIMEOUT" in done.stderr
+    assert done.stdout in {"ran\n", ""}  # refused at the import, or noted at the exit
+    if done.returncode == 0:
+        assert done.stdout == "ran\n"
+
+
+@pytest.fixture
+def interruptible() -> None:
+    """For tests that press Ctrl-C."""
+    if sys.platform == "win32":
+        pytest.skip("Windows sends Ctrl-C to every process of a console: these tests would get it, too")
+
+
+@pytest.fixture
+def stuck(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process whose exit waits for an op that never ends."""
+    process = subprocess.Popen(
+        [sys.executable, write_script(tmp_path, STUCK)],
+        env=script_env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def lines_of(stream: Any) -> queue.Queue[str]:
+    """Read a stream's lines on a thread."""
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_warns_after_some_seconds_and_ctrl_c_drops_the_rest(stuck: subprocess.Popen[str]) -> None:
+    errors, seen = lines_of(stuck.stderr), ""
+    while "endless" not in seen:  # the warning names what still runs
+        seen += errors.get(timeout=SOON)
+    stuck.send_signal(signal.SIGINT)
+    stuck.wait(timeout=SOON)
+    while "dropped" not in seen:
+        seen += errors.get(timeout=SOON)
+    assert "7" in seen or "8" in seen
+    assert stuck.returncode in {0, 1, 130, -signal.SIGINT}
+
+
+def test_engines_and_variables_left_to_the_interpreter(script: RunScript) -> None:
+    """Globals, cycles and handles that only finalization frees do no harm."""
+    done = script("""
+        import weft
+        class Node: pass
+        node = Node()
+        node.self = node
+        node.engines = [weft.Engine(1) for _ in range(5)]
+        for engine in node.engines:
+            node.x = engine.new_variable()
+            for _ in range(100):
+                engine.push(lambda node=node: None, (), (node.x,))
+            engine.push(lambda: 1 / 0)
+        tokens = []
+        engine.push_async(tokens.append)
+        engine.wait_for_var(node.x)
+        node.x.engine.push_async(lambda done: done())
+        while not tokens: pass
+        tokens.pop()()
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_native_op_may_outlast_the_interpreter(script: RunScript, native_path: Path) -> None:
+    """Its worker, which has run callables, ends when there is no Python any more, and leaves it alone."""
+    done = script(
+        f"""
+        import ctypes
+        import weft
+
+        native = ctypes.CDLL({str(native_path)!r})
+        begun = ctypes.c_int32()
+        engine = weft.Engine(1)
+        engine.push(lambda: None)
+        engine.wait_for_all()
+        engine.push_native(ctypes.cast(native.outlast, ctypes.c_void_p).value, ctypes.addressof(begun))
+        while not begun.value: pass
+        ctypes.pythonapi.Py_AtExit(native.interpreter_is_gone)
+        """,
+        WEFT_EXIT_TIMEOUT="0",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScript) -> None:
+    source = """
+    engine.push(lambda: 1 / 0, (), (x,), name="divide")
+    engine.push(lambda: [][1], (), (y,), name="index")
+    """
+    done = script(HEAD + source)
+    assert done.returncode == 0
+    for name, error in (("divide", "ZeroDivisionError"), ("index", "IndexError")):
+        assert f"op '{name}' pushed at" in done.stderr
+        assert error in done.stderr
+    assert "script.py" in done.stderr or ".py:" in done.stderr
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.Popen[str]) -> None:
+    errors, seen = lines_of(stuck.stderr), ""
+    while "endless" not in seen:
+        seen += errors.get(timeout=SOON)
+    stuck.send_signal(signal.SIGINT)
+    stuck.wait(timeout=SOON)
+    while "dropped" not in seen:
+        seen += errors.get(timeout=SOON)
+    assert "dropped 7 ops at exit and left unfinished: op 'endless'" in seen
+    rest = "".join(iter(lambda: errors.get() if not errors.empty() else "", ""))
+    assert "Traceback" not in seen + rest
+
+
+@pytest.mark.parametrize("payload", ["lambda: time.sleep(0.001)", "Sleepy"])
+def test_engines_of_daemon_threads_end_with_the_process(script: RunScript, payload: str) -> None:
+    """Their ops come back for the interpreter's lock when there is no interpreter any more."""
+    source = f"""
+    import threading, time
+    import weft
+
+    class Sleepy:
+        def __call__(self):
+            pass
+
+        def __del__(self, sleep=time.sleep):
+            sleep(0.001)
+
+    payload, engines, begun = {payload}, [], threading.Event()
+
+    def run():
+        while True:
+            engine = weft.Engine(2)
+            engines.append(engine)
+            for _ in range(20):
+                engine.push(payload() if isinstance(payload, type) else payload)
+            begun.set()
+            time.sleep(0.001)
+
+    for _ in range(4):
+        threading.Thread(target=run, daemon=True).start()
+    begun.wait()
+    time.sleep(0.2)
+    """
+    for _ in range(3):
+        done = script(source)
+        assert done.returncode == 0, done.stderr
+        assert "FATAL" not in done.stderr
