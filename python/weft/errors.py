@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ArgumentIndexError", "ArgumentTypeError", "ArgumentValueError", "AxisError", "CaptureError", "CheckpointError",
+    "ArgumentDivisionError", "ArgumentIndexError", "ArgumentOverflowError", "ArgumentTypeError", "ArgumentValueError", "AxisError", "CaptureError", "CheckpointError",
     "CheckpointMissingError", "CommunicatorError", "CommunicatorTypeError", "CommunicatorUnavailableError",
     "CommunicatorValueError", "CompletionError", "CudaError", "CudaOutOfMemoryError", "CudaUnavailableError",
     "DeadlockError", "EngineClosedError", "ForkedError", "GradientError", "GraphError", "KernelArgumentError",
-    "KernelCompileError", "ModelError", "NativeOpError", "NestedPushError", "OpCancelledError", "PendingLimitError",
+    "KernelCompileError", "LinAlgError", "ModelError", "NativeOpError", "NestedPushError", "OpCancelledError", "OutOfMemoryError", "PendingLimitError",
     "PlanError", "RecordingWarning", "ShapeError", "StateFileError", "TraceError", "UndeclaredAccessWarning",
     "VariableDeletedError", "WaitTimeoutError", "WeftError", "WrongEngineError",
 ]  # fmt: skip
@@ -80,6 +80,61 @@ class ArgumentIndexError(WeftError, IndexError):
     Traceback (most recent call last):
     ...
     weft.errors.ArgumentIndexError: index 5 is out of bounds for axis 0 with size 3
+    """
+
+
+class ArgumentOverflowError(WeftError, OverflowError):
+    """A number is too large for what it is to be: an element of a dtype, a size, an axis.
+
+    The message has the number, or what it was to become.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.add(weft.ones(3, dtype="uint8"), 300)
+    Traceback (most recent call last):
+    ...
+    weft.errors.ArgumentOverflowError: Python integer 300 out of bounds for uint8
+    """
+
+
+class ArgumentDivisionError(WeftError, ZeroDivisionError):
+    """An argument by which something is divided is 0: the step of a range.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.arange(1, 0, 0)
+    Traceback (most recent call last):
+    ...
+    weft.errors.ArgumentDivisionError: ...
+    """
+
+
+class LinAlgError(ArgumentValueError, np.linalg.LinAlgError):
+    """A matrix is none that the function takes: singular, not positive definite. It is also `numpy.linalg.LinAlgError`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.linalg.inv(weft.zeros((2, 2))).numpy()
+    Traceback (most recent call last):
+    ...
+    weft.errors.LinAlgError: Singular matrix
+    weft: op 'linalg.inv' pushed at ...
+    """
+
+
+class OutOfMemoryError(WeftError, MemoryError):
+    """There is no memory for an array, or no address for its last element.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.zeros(2**62)
+    Traceback (most recent call last):
+    ...
+    weft.errors.OutOfMemoryError: ...
     """
 
 

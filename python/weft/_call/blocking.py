@@ -11,6 +11,7 @@ from weft._call.inline import USUAL
 from weft._call.listening import hear_nothing
 from weft._call.operands import as_array, engine_of, listed, values
 from weft._core import NDArray, values_here, wrap
+from weft._registry.sieve import sieved
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentValueError
 
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: Functions that set no flags of floating-point numbers.
-_EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
+EXACT: set[Callable[..., Any]] = {np.nonzero, np.argwhere}
 
 
+@sieved
 def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
     """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
 
@@ -61,7 +63,7 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
         if is_symbol(x) or x._elsewhere:
             return eager_once(name, func, *found, **kw)
         x.wait_to_read()
-    if func in _EXACT:
+    if func in EXACT:
         made = values_here(func, name, found, USUAL, kw)
     else:
         with np.errstate(all="ignore"):

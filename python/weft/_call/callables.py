@@ -69,8 +69,13 @@ def _run_ufunc(
     options: dict[str, Any] = {"where": next(ins)} if masked else {}
     if signature is not None:
         options["signature"] = signature
+    # Some of NumPy's loops leave elements out where those of an output do not lie one after the other.
+    rows = tuple([out if out.flags.forc else out.copy() for out in outs])
     with np.errstate(all="ignore"):
-        ufunc(*args, out=outs, **options)
+        ufunc(*args, out=rows, **options)
+    for out, row in zip(outs, rows, strict=True):
+        if out is not row:
+            np.copyto(out, row)
 
 
 def _run_plainly(

@@ -14,8 +14,9 @@ from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueErro
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import EllipsisType
 
-Index: TypeAlias = "int | slice | NDArray | np.ndarray[Any, Any] | None"
+Index: TypeAlias = "int | slice | NDArray | np.ndarray[Any, Any] | EllipsisType | None"
 
 
 class Basic(NamedTuple):
@@ -30,7 +31,8 @@ class Advanced(NamedTuple):
     """A key with arrays in it: it names single elements.
 
     `entries` has one entry for each axis of the indexed array but for boolean arrays, which take several, and for
-    None, which takes none. `shape` is that of the indexed elements, or None where a boolean NDArray decides it.
+    None and an Ellipsis, which take none. An Ellipsis stays only where it covers no axes: what stands on either side of it stands
+    apart all the same. `shape` is that of the indexed elements, or None where a boolean NDArray decides it.
     """
 
     entries: tuple[Index, ...]
@@ -64,10 +66,10 @@ def parse(key: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Basic |
                 check_bounds(entry, axis, shape[axis])
         elif isinstance(entry, int):
             entries[position] = _normal(entry, axis, shape[axis])
-        axis += entry is not None
+        axis += _takes(entry)
     if any(map(_is_array, entries)):
         return Advanced(tuple(entries), _shape_of(entries, shape))
-    return _basic(entries, shape, strides)
+    return _basic([entry for entry in entries if entry is not Ellipsis], shape, strides)
 
 
 def _entry(index: Any) -> Any:
@@ -111,7 +113,7 @@ def _takes(entry: Any) -> int:
 
 
 def _expand(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Return the entries with slices where an ellipsis was, or at the end."""
+    """Return the entries with slices where an ellipsis was, or at the end; an ellipsis that covers no axes stays."""
     taken = sum(map(_takes, entries))
     ndim = len(shape)
     if taken > ndim:
@@ -122,7 +124,8 @@ def _expand(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
     if len(at) > 1:
         raise ArgumentIndexError("an index can only have a single ellipsis ('...')")
     where = at[0] if at else len(entries)
-    return [*entries[:where], *(slice(None),) * (ndim - taken), *entries[where + 1 :]]
+    covered: list[Any] = [slice(None)] * (ndim - taken)
+    return [*entries[:where], *(covered or entries[where : where + 1]), *entries[where + 1 :]]
 
 
 def _normal(index: int, axis: int, size: int) -> int:
@@ -140,7 +143,7 @@ def check_bounds(indices: np.ndarray[Any, Any], axis: int, size: int) -> None:
 
 def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None:
     for position, size in enumerate(mask):
-        if shape[axis + position] != size:
+        if size and shape[axis + position] != size:  # NumPy takes no elements of an axis by no truth values
             raise ArgumentIndexError(
                 f"boolean index did not match indexed array along axis {axis + position}; size of axis is "
                 f"{shape[axis + position]} but size of corresponding boolean axis is {size}"
@@ -186,7 +189,7 @@ def _shape_of(entries: list[Any], shape: tuple[int, ...]) -> tuple[int, ...] | N
             arrays.append(each)
         elif entry is None:
             kept.append(1)
-        else:
+        elif entry is not Ellipsis:
             kept.append(len(range(*_span(entry, shape[axis]))))
         axis += _takes(entry)
     try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.errors import ArgumentTypeError
+from weft.errors import ArgumentOverflowError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._registry.avals import DType
@@ -43,7 +43,7 @@ def number(value: Any, dtype: DType) -> bool | int | float | complex:
         bits = 8 * dtype.itemsize - (kind == "i")
         low = -(1 << bits) if kind == "i" else 0
         if not low <= value < 1 << bits:
-            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+            raise ArgumentOverflowError(f"Python integer {value} out of bounds for {dtype}")
         return value  # type: ignore[no-any-return] # an int, just made
     if kind == "b":
         return bool(value)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
-#: Operands that become constants.
-_SEQUENCES = (list, tuple, np.ndarray)
+#: Operands that become constants: NumPy's scalars have dtypes of their own, and only Python's numbers take that of what they meet.
+_SEQUENCES = (list, tuple, np.ndarray, np.generic)
 _call = SymbolCore.call
 
 
@@ -79,7 +79,7 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
 
 
 def constant(x: Any) -> Any:
-    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is none or larger than a file should hold.
+    """Return a node that holds a list of numbers, a NumPy array or scalar, or `x` itself if it is none or larger than a file should hold.
 
     Examples
     --------
@@ -88,10 +88,12 @@ def constant(x: Any) -> Any:
     {'dtype': 'dtype(int64)', 'shape': '(2,)', 'values': '(1, 2)'}
     """
     given: Any = x
-    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+    if not isinstance(x, _SEQUENCES) or (isinstance(x, list | tuple) and any(map(is_symbol, given))):
         return given
+    if isinstance(x, np.longdouble | np.clongdouble):
+        return complex(given) if isinstance(x, np.clongdouble) else float(given)  # arrays do not have its dtype
     found = host_array(given)
-    if not found.ndim or found.size > LARGEST:
+    if found.size > LARGEST:
         return given
     name, texts = _manager_name("constant")
     attributes = {"shape": found.shape, "dtype": found.dtype, "values": tuple(found.ravel().tolist())}
@@ -109,9 +111,7 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_symbol(x):
             found.append(_INPUT)
         elif isinstance(x, _NUMBERS):
-            found.append(x.item() if isinstance(x, np.generic) else x)
-        elif isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.ndim):
-            found.append(x.item())
+            found.append(x)
         else:
             raise MixedOperandsError(op.name, type(arrays[len(found)]).__name__)
     return tuple(found)

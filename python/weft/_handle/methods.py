@@ -382,7 +382,8 @@ def __iter__(self: NDArray) -> Iterator[NDArray]:
 
 
 def __contains__(self: NDArray, value: ArrayLike) -> bool:
-    return bool(np.any(values(dispatch_operator("equal", self, value))))
+    found: Any = self == value
+    return bool(np.any(values(found))) if isinstance(found, NDArray) else bool(found)
 
 
 def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001 - a method

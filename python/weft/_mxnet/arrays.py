@@ -158,7 +158,11 @@ def _read_array(reader: _Reader, at: int) -> np.ndarray[Any, Any]:
     size = dtype.itemsize
     for length in lengths:
         size *= length
-    found = np.frombuffer(reader.take(size), dtype.newbyteorder("<")).reshape(lengths)
+    elements = np.frombuffer(reader.take(size), dtype.newbyteorder("<"))
+    try:
+        found = elements.reshape(lengths)
+    except ValueError as error:  # of no elements, and too many of them to count
+        raise reader.fail(f"no array has the shape {lengths}: {error}") from None
     if number == _BFLOAT16:
         return (found.astype(np.uint32) << 16).view(np.float32)
     return found.astype(dtype)

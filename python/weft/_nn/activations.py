@@ -15,6 +15,7 @@ from weft._ops.elementwise import exp, square
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
+from weft._registry.shapes import as_number
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def leaky_relu(x: ArrayLike, /, slope: float = 0.01) -> NDArray:
     >>> weft.nn.leaky_relu([-1.0, 0.0, 2.0], 0.1)
     NDArray([-0.1,  0. ,  2. ])
     """
-    return one(get_op("nn.leaky_relu"), as_array(x), slope=float(slope))
+    return one(get_op("nn.leaky_relu"), as_array(x), slope=as_number(slope, "slope"))
 
 
 def elu(x: ArrayLike, /, alpha: float = 1.0) -> NDArray:
@@ -218,7 +219,7 @@ def elu(x: ArrayLike, /, alpha: float = 1.0) -> NDArray:
     >>> weft.nn.elu([-1.0, 0.0, 2.0])
     NDArray([-0.63212056,  0.        ,  2.        ])
     """
-    return one(get_op("nn.elu"), as_array(x), alpha=float(alpha))
+    return one(get_op("nn.elu"), as_array(x), alpha=as_number(alpha, "alpha"))
 
 
 def sigmoid(x: ArrayLike, /) -> NDArray:

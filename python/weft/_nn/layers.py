@@ -19,6 +19,7 @@ from weft._ops.unbroadcast import reshape_like, stand_in
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
+from weft._registry.shapes import as_number
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -347,5 +348,10 @@ def lrn(x: ArrayLike, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: 
     >>> weft.nn.lrn([[1.0, 2.0]], 1, alpha=1.0, beta=1.0, k=0.0).tolist()
     [[1.0, 0.5]]
     """
-    given: dict[str, Any] = {"size": plain(size), "alpha": float(alpha), "beta": float(beta), "k": float(k)}
+    given: dict[str, Any] = {
+        "size": plain(size),
+        "alpha": as_number(alpha, "alpha"),
+        "beta": as_number(beta, "beta"),
+        "k": as_number(k, "k"),
+    }
     return one(get_op("nn.lrn"), as_array(x), **given)

@@ -20,7 +20,7 @@ from weft._ops.unbroadcast import apply, reshape_like, shape_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
-from weft._registry.shapes import axis_tuple, is_index
+from weft._registry.shapes import as_number, as_shape, axis_tuple, is_index
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
@@ -353,7 +353,7 @@ def batch_norm(
     """
     x = as_array(x)
     vectors = [as_array(each, x) for each in (gamma, beta, mean, variance)]
-    return one(get_op("nn.batch_norm"), x, *vectors, eps=float(eps), axis=plain(axis))
+    return one(get_op("nn.batch_norm"), x, *vectors, eps=as_number(eps, "eps"), axis=plain(axis))
 
 
 def batch_norm_train(
@@ -382,7 +382,12 @@ def batch_norm_train(
     """
     x = as_array(x)
     y, mean, variance = several(
-        get_op("nn.batch_norm_train"), x, as_array(gamma, x), as_array(beta, x), eps=float(eps), axis=plain(axis)
+        get_op("nn.batch_norm_train"),
+        x,
+        as_array(gamma, x),
+        as_array(beta, x),
+        eps=as_number(eps, "eps"),
+        axis=plain(axis),
     )
     return y, mean, variance
 
@@ -408,5 +413,5 @@ def layer_norm(x: ArrayLike, gamma: ArrayLike, beta: ArrayLike, *, axis: Any = -
     [[-1.0, 1.0]]
     """
     x = as_array(x)
-    at = plain(axis) if is_index(axis) else tuple(sorted(plain(axis)))
-    return one(get_op("nn.layer_norm"), x, as_array(gamma, x), as_array(beta, x), axis=at, eps=float(eps))
+    at = plain(axis) if is_index(axis) else tuple(sorted(as_shape(plain(axis))))
+    return one(get_op("nn.layer_norm"), x, as_array(gamma, x), as_array(beta, x), axis=at, eps=as_number(eps, "eps"))

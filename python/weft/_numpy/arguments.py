@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from weft._numpy.names import original, signature_of
+from weft._registry.sieve import sifted
 from weft._registry.symbol_hook import UnknownFactError, deferred, deferring
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def completed(room: str, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lenient(name: str, function: F) -> F:
-    """Return the function of this name so that it takes its arguments as NumPy's does, too.
+    """Return the function of this name so that it takes its arguments as NumPy's does, too, and raises errors of weft alone.
 
     Examples
     --------
@@ -67,12 +68,19 @@ def lenient(name: str, function: F) -> F:
             return deferred(name, args, kwargs, unknown)
         except TypeError as error:
             here = error.__traceback__
-            if here is None or here.tb_next is not None:
-                raise  # of the function's own, not of its arguments' names and places
-            theirs = original(function)
+            # One of the function's own says nothing of its arguments' names and places.
+            theirs = original(function) if here is not None and here.tb_next is None else None
             adapted = None if theirs is None else adapt(theirs, function, args, kwargs)
             if adapted is None:
+                refusal = sifted(error)
+                if refusal is error:
+                    raise
+                raise refusal from error
+        except Exception as error:
+            refusal = sifted(error)
+            if refusal is error:
                 raise
+            raise refusal from error
         return called(*adapted[0], **adapted[1])
 
     return cast("F", called)

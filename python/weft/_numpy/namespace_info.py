@@ -25,7 +25,7 @@ DefaultDTypes = TypedDict(
 _MAX_DIMENSIONS = 64  # NumPy's, as arrays are handed to it
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-_REAL = ("float16", "float32", "float64")
+_REAL = ("float32", "float64")  # float16 is not of the standard
 _COMPLEX = ("complex64", "complex128")
 _KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
@@ -96,7 +96,7 @@ class ArrayNamespaceInfo:
         --------
         >>> import weft
         >>> list(weft.__array_namespace_info__().dtypes(kind="real floating"))
-        ['float16', 'float32', 'float64']
+        ['float32', 'float64']
         """
         as_device(device)
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else kind

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from weft._call.operands import as_array
+from weft._core import NDArray
+from weft._ops.dtypes import astype
 from weft._ops.elementwise import equal, isnan, logical_and, logical_or
 from weft._ops.reductions import all as every
 from weft._ops.rounding import isclose
 from weft._ops.searching import where
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._call.operands import ArrayLike
-    from weft._core import NDArray
 
 __all__ = ["allclose", "array_equal", "select"]
+
+#: Python's numbers, which take the dtype of the arrays they meet.
+_WEAK = frozenset([int, float, complex])
 
 
 def allclose(
@@ -96,8 +103,11 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     for each in conditions:
         if each.dtype.kind != "b":
             raise ArgumentTypeError(f"select() takes conditions of bool, not of {each.dtype}")
-    found = as_array(default, conditions[0]) if not isinstance(default, (int, float, complex)) else default
-    result: ArrayLike = found
-    for condition, choice in zip(reversed(conditions), reversed(choicelist), strict=True):
+    given: list[Any] = [x if type(x) in _WEAK else as_array(x, conditions[0]) for x in (*choicelist, default)]
+    if not any(map(is_symbol, given)):
+        common = np.result_type(*[x.dtype if isinstance(x, NDArray) else x for x in given])
+        given = [astype(x, common) if isinstance(x, NDArray) and x.dtype != common else x for x in given]
+    *choices, result = given
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = where(condition, choice, result)
     return as_array(result)

@@ -25,7 +25,7 @@ from weft._registry.avals import as_dtype, scalar_dtype
 from weft._registry.op import get_op
 from weft._registry.shapes import as_index, as_shape
 from weft._registry.symbol_hook import compose, is_symbol
-from weft.errors import ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -177,6 +177,8 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
         return astype(x, x.dtype, device=device) if copy else view(x, x.shape, x.strides)
     if adopter_of(x) is not None:
         return asarray(x, device=device, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentTypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     found = np.from_dlpack(x, copy=True) if copy else np.from_dlpack(x)
     as_dtype(found.dtype)
     return place(wrap(found, engine_of()), where)
@@ -331,8 +333,10 @@ def full_like(
     x = as_array(x)
     if is_symbol(x):
         like = compose(get_op("zeros_like"), (x,), {})
-        filled = like if fill_value == 0 else like + fill_value
-        return filled if dtype is None else astype(filled, dtype, device=device)
+        like = like if dtype is None else astype(like, dtype, device=device)
+        if isinstance(fill_value, bool | int | float) and fill_value == 0:
+            return like
+        return compose(get_op("setitem"), (like, fill_value), {"key": (Ellipsis,)})  # type: ignore[no-any-return] # as above
     where = device if device is not None or x._device == 0 else device_of(x)
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 

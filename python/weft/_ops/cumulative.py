@@ -14,7 +14,7 @@ from weft._ops.manipulation import broadcast_to, flattened, ravel
 from weft._ops.reductions import total_dtype
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.op import register_op
-from weft._registry.shapes import axis_index, is_only_axis
+from weft._registry.shapes import as_index, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -143,6 +143,10 @@ def cumprod(
     return _accumulate(_CUMULATIVE_PROD, flattened(x) if axis is None else x, axis, dtype, out)
 
 
+#: Differences of differences that are taken one after the other, whatever is left of them.
+_MANY = 64
+
+
 def diff(
     x: ArrayLike,
     /,
@@ -167,7 +171,11 @@ def diff(
     slim = (*x.shape[:at], 1, *x.shape[at + 1 :])
     first, last = [end if end is None or end.ndim else broadcast_to(end, slim) for end in ends]
     parts = [part for part in (first, x, last) if part is not None]
-    return one(_DIFF, concat(parts, axis=at) if len(parts) > 1 else x, n=n, axis=at)
+    whole = concat(parts, axis=at) if len(parts) > 1 else x
+    order = as_index(n, "n")
+    if order > _MANY:
+        order = min(order, whole.shape[at])  # of which nothing is left: NumPy takes one difference after the other
+    return one(_DIFF, whole, n=order, axis=at)
 
 
 def _accumulate(

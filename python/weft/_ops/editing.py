@@ -94,7 +94,10 @@ def delete(x: ArrayLike, obj: slice | npt.ArrayLike, /, axis: SupportsIndex | No
     NDArray([20, 40])
     """
     x, at = _along(x, axis)
-    kept = np.delete(np.arange(x.shape[at], dtype=np.int64), obj if isinstance(obj, slice) else np.asarray(obj))
+    places: Any = obj if isinstance(obj, slice) else np.asarray(obj)
+    if not isinstance(obj, slice | np.ndarray) and places.size == 0:
+        places = places.astype(np.intp)  # an empty list has no dtype of its own
+    kept = np.delete(np.arange(x.shape[at], dtype=np.int64), places)
     return take(x, kept, axis=at)
 
 
@@ -139,7 +142,7 @@ def insert(
     if single and given.ndim:  # one place takes all values along the axis, as NumPy's does
         whole = reshape(given, (*(1,) * (x.ndim - given.ndim), *given.shape))
         given = moveaxis(whole, 0, at)
-    count = given.shape[at] if given.ndim else 1
+    count = given.shape[at] if single and given.ndim else 1
     if single and given.dtype == x.dtype:
         index, before = int(places[0]), (slice(None),) * at
         block = broadcast_to(given, (*x.shape[:at], count, *x.shape[at + 1 :]))

@@ -66,7 +66,10 @@ def _register_one_axis(name: str) -> Op:
         return _infer(name, x, (n,), (axis,), norm)
 
     def compute(out: Elements, x: Elements, *, n: int, axis: int, norm: Norm | None = "backward") -> None:
-        np.copyto(out, function(x, n, axis, norm))
+        if x.size:
+            np.copyto(out, function(x, n, axis, norm))
+        else:
+            out.fill(0)  # NumPy leaves some results as they were
 
     return register_op(f"fft.{name}", infer=infer)(compute)
 
@@ -78,7 +81,10 @@ def _register_many_axes(name: str) -> Op:
         return _infer(name, x, s, axes, norm)
 
     def compute(out: Elements, x: Elements, *, s: Shape, axes: Shape, norm: Norm | None = "backward") -> None:
-        np.copyto(out, function(x, s, axes, norm))
+        if x.size:
+            np.copyto(out, function(x, s, axes, norm))
+        else:
+            out.fill(0)  # as above
 
     return register_op(f"fft.{name}", infer=infer)(compute)
 

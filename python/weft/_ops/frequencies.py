@@ -5,11 +5,12 @@ How many bins `bincount` and `histogram` have may depend on values: they wait fo
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.blocking import eager
+from weft._call.blocking import EXACT, eager
 from weft._call.calls import one
 from weft._call.inline import answers
 from weft._call.operands import as_array
@@ -132,6 +133,15 @@ state(_cov, cupy=_cov_by_cupy)
 state(_cov, superlinear=True)
 
 
+def _counted(x: Elements, *weights: Elements, minlength: int) -> Elements:
+    if x.size and x.dtype.kind in "iu" and int(x.max()) == sys.maxsize:  # the next number is -1 to np.bincount
+        raise ArgumentValueError(f"bincount() has no place for {sys.maxsize}: results have at most so many elements")
+    return np.bincount(x, weights[0] if weights else None, minlength)
+
+
+EXACT.add(_counted)
+
+
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
     """Return how often each integer from 0 to the largest occurs in an array of one axis, or the sum of its weights.
 
@@ -144,7 +154,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     NDArray([1, 0, 2])
     """
     operands = (x,) if weights is None else (x, weights)
-    found: NDArray = eager("bincount", np.bincount, *operands, minlength=minlength)
+    found: NDArray = eager("bincount", _counted, *operands, minlength=minlength)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
-from weft._call.blocking import eager_once
+from weft._call.blocking import eager, eager_once
 from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.listening import hear_nothing
@@ -19,6 +19,7 @@ from weft._registry.avals import Aval, as_dtype
 from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index, as_shape
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -211,6 +212,8 @@ def unravel_index(indices: ArrayLike, shape: AnyShape) -> tuple[NDArray, ...]:
     (NDArray([0, 1]), NDArray([1, 2]))
     """
     x, lengths = as_array(indices), as_shape(shape)
+    if not lengths and not is_symbol(x):
+        eager("unravel_index", np.unravel_index, x, shape=lengths)  # there is no result that could fail
     return tuple(one(_unravel, x, shape=lengths, axis=axis) for axis in range(len(lengths)))
 
 

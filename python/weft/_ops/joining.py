@@ -31,7 +31,7 @@ from weft._ops.manipulation import (
 from weft._registry.avals import Aval, as_dtype, result_dtype
 from weft._registry.defaults import state
 from weft._registry.op import register_op
-from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, joined_shape
+from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, is_only_axis, joined_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+#: Repetitions up to which sizes of small arrays are far from what 64 bits hold.
+_MANY = 1 << 24
+
+
 def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elements:
     return np.take(x, np.arange(start, start + length), axis)
 
@@ -56,6 +60,17 @@ def _narrowed(shape: Shape, strides: Shape, /, *, axis: int, start: int, length:
     return Layout((*shape[:axis], length, *shape[axis + 1 :]), strides, start * strides[axis])
 
 
+def _joined_dtype(parts: tuple[Aval, ...], dtype: DTypeLike | None) -> np.dtype[Any]:
+    """Return the dtype of a join: the one that is asked for, to which all cast by "same_kind", as NumPy's joins do."""
+    if dtype is None:
+        return result_dtype(*parts)
+    wanted = as_dtype(dtype)
+    for part in parts:
+        if not np.can_cast(part.dtype, wanted, "same_kind"):
+            raise ArgumentTypeError(f"cannot cast from {part.dtype} to {wanted} by the rule 'same_kind': use astype()")
+    return wanted
+
+
 def _infer_concat(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
     if not parts:
         raise ArgumentValueError("need at least one array to concatenate")
@@ -63,12 +78,13 @@ def _infer_concat(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Av
         raise ArgumentValueError("arrays without axes cannot be concatenated; give them one, or axis=None")
     at = axis_index(axis, len(parts[0].shape))
     shape = joined_shape([part.shape for part in parts], at)
-    return Aval(shape, as_dtype(dtype) if dtype is not None else result_dtype(*parts))
+    return Aval(shape, _joined_dtype(parts, dtype))
 
 
 @register_op("concat", infer=_infer_concat, aliases=("concatenate",))
 def _concat(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None = None) -> None:
-    np.concatenate(parts, axis=axis, out=out, casting="same_kind" if dtype is None else "unsafe")
+    del dtype  # the result has it
+    np.concatenate(parts, axis=axis, out=out)
 
 
 def _infer_stack(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
@@ -80,12 +96,13 @@ def _infer_stack(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Ava
             f"all arrays of a stack have one shape, got {', '.join(str(part.shape) for part in parts)}"
         )
     at = axis_index(axis, len(shape) + 1)
-    return Aval((*shape[:at], len(parts), *shape[at:]), as_dtype(dtype) if dtype is not None else result_dtype(*parts))
+    return Aval((*shape[:at], len(parts), *shape[at:]), _joined_dtype(parts, dtype))
 
 
 @register_op("stack", infer=_infer_stack)
 def _stack(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None = None) -> None:
-    np.stack(parts, axis=axis, out=out, casting="same_kind" if dtype is None else "unsafe")
+    del dtype  # as above
+    np.stack(parts, axis=axis, out=out)
 
 
 def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
@@ -137,8 +154,8 @@ def _tile(out: Elements, x: Elements, *, repetitions: Shape) -> None:
 
 
 def _answer_tile(x: Elements, *, repetitions: Shape) -> Elements:
-    if any(n < 0 for n in repetitions):
-        raise ArgumentValueError("repetitions cannot be negative")
+    if any(not 0 <= n <= _MANY for n in repetitions):
+        raise ArgumentValueError("the rule says whether there can be so many")  # NumPy counts them modulo 2**64
     return np.tile(x, repetitions)
 
 
@@ -161,6 +178,8 @@ def _repeat(out: Elements, x: Elements, *, repeats: Shape, axis: int) -> None:
 
 
 def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:
+    if max(repeats, default=0) > _MANY:
+        raise ArgumentValueError("the rule says whether there can be so many")  # NumPy counts them modulo 2**64
     return x.repeat(repeats, axis)
 
 
@@ -435,7 +454,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = Non
         raise ArgumentTypeError(
             f"repeats are integers in at most 1 axis, got shape {counts.shape} and dtype {counts.dtype}"
         )
-    if axis is None:
+    if axis is None or is_only_axis(axis, x.ndim):
         x, axis = flattened(x), 0
     return one(_repeat, x, repeats=tuple(counts.reshape(-1).tolist()), axis=as_index(axis, "axis"))
 

@@ -6,7 +6,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.linalg import LinAlgError
 
 from weft._call.blas import limited
 from weft._call.blocking import eager
@@ -14,13 +13,13 @@ from weft._call.calls import Elements, one, several
 from weft._call.operands import as_array, engine_of
 from weft._core import NDArray
 from weft._ops import decompositions as ops
-from weft._ops.elementwise import divide
+from weft._ops.elementwise import divide, equal
 from weft._ops.manipulation import _selected as _select, expand_dims, permute_dims, reshape
 from weft._ops.matrices import diagonal as _diagonal, trace as _trace
 from weft._ops.products import matmul, outer as _outer
-from weft._ops.searching import count_nonzero
+from weft._ops.searching import count_nonzero, where
 from weft._registry.shapes import Axis, as_index, axis_tuple, is_index
-from weft.errors import ArgumentValueError
+from weft.errors import ArgumentValueError, LinAlgError as _LinAlgError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,9 +89,11 @@ def cond(x: ArrayLike, /) -> NDArray:
     """
     values = svdvals(x)
     if values.shape[-1] == 0:
-        raise LinAlgError(f"cond is not defined for empty matrices: shape {np.shape(x)}")
+        raise _LinAlgError(f"cond is not defined for empty matrices: shape {np.shape(x)}")
     largest, smallest = (_select(values, axis=values.ndim - 1, index=i) for i in (0, values.shape[-1] - 1))
-    return divide(largest, smallest)
+    ratios: Any = where(equal(largest, 0), np.inf, divide(largest, smallest))  # of zeros, which are 0 / 0
+    result: NDArray = ratios
+    return result
 
 
 def det(x: ArrayLike, /) -> NDArray:

@@ -95,7 +95,8 @@ def _past_nan(
         return
     nothing = np.isnan(x).all(axis=axis, keepdims=True)
     np.copyto(out, function(np.where(nothing, x.dtype.type(0), x)))
-    out[..., nothing if keepdims else nothing.reshape(reduced_shape(x.shape, axis, keepdims=False))] = np.nan
+    if nothing.any():  # of numbers that may be NaN
+        out[..., nothing if keepdims else nothing.reshape(reduced_shape(x.shape, axis, keepdims=False))] = np.nan
 
 
 def _register_nan(name: str, function: Callable[..., None], rule: Callable[..., DType], *, identity: bool = True) -> Op:

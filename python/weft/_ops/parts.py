@@ -20,7 +20,6 @@ from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
 from weft._registry.symbol_hook import is_symbol
-from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
@@ -63,8 +62,8 @@ def _of_frexp(node: Any, grads: Any) -> Any:
 
 
 def _angle_rule(z: Aval, *, deg: bool) -> Aval:  # noqa: ARG001 - the op's attribute
-    dtype = PARTS.get(z.dtype, z.dtype)
-    return Aval(z.shape, dtype if dtype.kind == "f" else np.dtype(np.float64))
+    dtype: np.dtype[Any] = np.angle(np.empty(0, z.dtype)).dtype
+    return Aval(z.shape, dtype)
 
 
 @register_op("angle", infer=_angle_rule)
@@ -73,8 +72,6 @@ def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> 
 
 
 def _answer_angle(z: np.ndarray[Any, Any], *, deg: bool) -> object:
-    if z.dtype.kind not in "fc":
-        raise ArgumentTypeError("by `compute` alone, in the dtype of the rule")
     return np.angle(z, deg=deg)
 
 

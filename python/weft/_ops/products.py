@@ -283,7 +283,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArra
      [6 8]]
     """
     x1, x2 = _pair(x1, x2)
-    return multiply(reshape(x1, (x1.size, 1)), flattened(x2), out=out)
+    return multiply(reshape(x1, (x1.size, 1)), reshape(x2, (1, x2.size)), out=out)
 
 
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:

@@ -11,8 +11,8 @@ from weft._ops.elementwise import equal, greater, isinf, less, logical_and
 from weft._ops.manipulation import broadcast_arrays
 from weft._ops.parts import imag
 from weft._registry.shapes import axis_index
-from weft._registry.symbol_hook import is_symbol
-from weft.errors import ArgumentTypeError
+from weft._registry.symbol_hook import UnknownRank, is_symbol
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
@@ -45,7 +45,10 @@ def ndim(x: ArrayLike, /) -> int:
     >>> weft.ndim([[1, 2, 3]])
     2
     """
-    return as_array(x).ndim
+    found: int | UnknownRank = as_array(x).ndim
+    if isinstance(found, UnknownRank):
+        raise GraphError(str(found))
+    return found
 
 
 def size(x: ArrayLike, /, axis: SupportsIndex | None = None) -> int:

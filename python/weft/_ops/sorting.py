@@ -189,7 +189,7 @@ answers(_argsort, _order, exact=True)
 
 def _infer_partition(x: Aval, *, kth: tuple[int, ...], axis: int) -> Aval:
     length = x.shape[axis_index(axis, len(x.shape))]
-    if any(not -length <= k < length for k in kth):
+    if 0 not in x.shape and any(not -length <= k < length for k in kth):
         raise ArgumentValueError(f"kth={kth} is out of bounds for axis {axis} of shape {x.shape}")
     return Aval(x.shape, x.dtype)
 
@@ -217,7 +217,8 @@ def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
         raise ArgumentValueError("lexsort needs at least one key")
     if any(key.shape != keys[0].shape for key in keys):
         raise ArgumentValueError(f"all keys have one shape, got {', '.join(str(key.shape) for key in keys)}")
-    axis_index(axis, len(keys[0].shape))
+    if not is_only_axis(axis, len(keys[0].shape)):
+        axis_index(axis, len(keys[0].shape))
     return Aval(keys[0].shape, _INDEX)
 
 

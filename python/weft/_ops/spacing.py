@@ -275,7 +275,10 @@ def geomspace(
     NDArray([1., 2., 4., 8.])
     """
     ends: tuple[float, float] = number_of(start), number_of(stop)
-    found = _wrapped(np.geomspace(*ends, as_index(num, "num"), endpoint=endpoint), dtype, device, engine)
+    wanted = None if dtype is None else as_dtype(dtype)
+    with np.errstate(all="ignore"):
+        values = np.geomspace(*ends, as_index(num, "num"), endpoint=endpoint, dtype=wanted)
+    found = _wrapped(values, dtype, device, engine)
     hear_nothing("geomspace", (start, stop), (found,))
     return found
 

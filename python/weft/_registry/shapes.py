@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from functools import cache
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from weft._registry.symbol_hook import UnknownFactError, UnknownRank
-from weft.errors import ArgumentTypeError, ArgumentValueError, AxisError
+from weft.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError, AxisError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,6 +34,16 @@ def as_index(value: SupportsIndex, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentTypeError(f"{name} is an integer, not the {type(value).__name__} {value!r}") from None
+
+
+def as_number(value: SupportsFloat | SupportsIndex, name: str) -> float:
+    """Return a real number that an argument of this name is given; ArgumentTypeError if it is none."""
+    try:
+        return float(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{name} is a real number, not the {type(value).__name__} {value!r}") from None
+    except OverflowError as error:
+        raise ArgumentOverflowError(f"{name}: {error}") from None
 
 
 def as_shape(shape: AnyShape) -> Shape:

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from weft._registry import hooks
+from weft._registry.sieve import sifted
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ def deferring(name: str, function: F) -> F:
             return function(*args, **kwargs)
         except UnknownFactError as unknown:
             return deferred(name, args, kwargs, unknown)
+        except Exception as error:
+            refusal = sifted(error)
+            if refusal is error:
+                raise
+            raise refusal from error
 
     return cast("F", called)
 

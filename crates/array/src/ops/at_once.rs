@@ -84,6 +84,8 @@ pub(crate) fn run_rows(
     let mut pointers = [std::ptr::null_mut(); FEW];
     let mut steps = [0; FEW];
     let mut elements = [Element([0; 16]); FEW];
+    // Whether NumPy would broadcast one element: see `Strided::new`.
+    let mut stays = false;
     for (at, input) in inputs.iter().enumerate() {
         match input {
             Operand::Scalar(scalar, dtype) => {
@@ -95,6 +97,7 @@ pub(crate) fn run_rows(
                 let is_one = !in_rows && array.layout().size() == 1; // goes with each element
                 let alike = (in_rows || is_one) && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
                 let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
+                stays |= size == 1 && is_one && !array.layout().shape.is_empty();
                 pointers[at] = start.wrapping_add(array.layout().offset);
                 steps[at] = if is_one { 0 } else { signed(array.dtype().size()) };
             }
@@ -112,6 +115,9 @@ pub(crate) fn run_rows(
     let Ok(start) = output.buffer().start() else { return false };
     let count = inputs.len();
     (pointers[count], steps[count]) = (start, signed(output.dtype().size()));
+    if stays {
+        steps = [0; FEW];
+    }
     let span = engine.start_span();
     // SAFETY: what is read is there and cannot change while the lock is held; nobody else knows what is written.
     unsafe { kernel.call_on(&mut pointers[..=count], signed(size), &steps[..=count]) };

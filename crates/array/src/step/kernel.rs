@@ -1,7 +1,6 @@
 //! Strided loops.
 
 use super::exact::{Exact, Function, exact};
-use super::walk::signed;
 use crate::ArrayError;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -21,6 +20,8 @@ pub struct StridedLoop {
     outputs: u8,
     /// Picoseconds for an element, beside those for its bytes.
     effort: u16,
+    /// Whether it is right where elements of an output do not lie one after the other.
+    gaps: bool,
     /// Its function by its name, if a machine may stand in for it.
     named: Option<Function>,
     /// Of the operands, inputs first.
@@ -73,6 +74,7 @@ impl StridedLoop {
             outputs: outputs.len() as u8,
             effort: UNKNOWN,
             named: None,
+            gaps: true,
             dtypes,
         })
     }
@@ -81,6 +83,18 @@ impl StridedLoop {
     #[must_use]
     pub const fn with_effort(self, effort: u16) -> Self {
         Self { effort, ..self }
+    }
+
+    /// The same loop, which is right where elements of an output do not lie one after the other, or is never called so.
+    #[must_use]
+    pub(super) const fn with_gaps(self, gaps: bool) -> Self {
+        Self { gaps, ..self }
+    }
+
+    /// Whether it is called where elements of an output do not lie one after the other. Another loop writes to a line first.
+    #[must_use]
+    pub const fn takes_gaps(&self) -> bool {
+        self.gaps
     }
 
     /// The same loop, which is that of NumPy's ufunc of this name, or ours: it may join a chain if a machine gives its bits.
@@ -168,8 +182,22 @@ impl StridedLoop {
     /// As for [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn call_on(&self, pointers: &mut [*mut u8], count: isize, steps: &[isize]) {
+        if !self.gaps && self.has_gaps(steps) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.call_by_lines(pointers, count, steps) };
+        }
         // SAFETY: the caller's promise; pointers to bytes are pointers to characters.
         unsafe { (self.function)(pointers.as_mut_ptr().cast(), &raw const count, steps.as_ptr(), self.data) };
+    }
+
+    /// Calls the loop over `count` elements, whatever gaps there are.
+    ///
+    /// # Safety
+    ///
+    /// As for [`call`](Self::call).
+    pub(super) unsafe fn call_directly(&self, args: &mut [*mut c_char; OPERANDS], count: isize, steps: &[isize]) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.function)(args.as_mut_ptr(), &raw const count, steps.as_ptr(), self.data) };
     }
 
     /// Calls the loop over `count` elements.
@@ -179,6 +207,10 @@ impl StridedLoop {
     /// `pointers` and `steps` are those of the loop's operands, which reach valid memory as [`new`](Self::new) says.
     #[inline]
     pub(crate) unsafe fn call(&self, pointers: &[*mut u8], dimensions: &[isize], steps: &[isize]) {
+        if !self.gaps && self.has_gaps(steps) {
+            // SAFETY: the caller's promise; loops that were tried have one axis.
+            return unsafe { self.call_by_lines(pointers, dimensions[0], steps) };
+        }
         // The loops take the array of pointers as theirs to change.
         let mut args = [std::ptr::null_mut::<c_char>(); OPERANDS];
         for (arg, pointer) in args.iter_mut().zip(pointers) {
@@ -231,4 +263,11 @@ pub fn copy_loop(dtype: DType) -> StridedLoop {
         Some(kernel) => kernel.with_effort(0).with_name("positive"),
         None => unreachable!("two operands are not too many"),
     }
+}
+
+/// A length as NumPy's loops take it. Layouts were checked to be below `isize::MAX`.
+#[allow(clippy::cast_possible_wrap)]
+#[inline]
+pub(crate) const fn signed(length: usize) -> isize {
+    length as isize
 }

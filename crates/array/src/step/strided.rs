@@ -1,8 +1,8 @@
 //! A strided loop over operands of certain layouts, apart from where these lie.
 
 use super::Given;
-use super::kernel::{OPERANDS, Pointers, StridedLoop};
-use super::walk::{Walk, signed};
+use super::kernel::{OPERANDS, Pointers, StridedLoop, signed};
+use super::walk::Walk;
 use crate::layout::Element;
 use crate::{Array, ArrayError, DType, Scalar, Strides};
 use smallvec::SmallVec;
@@ -34,6 +34,14 @@ impl Strided {
 }
 
 impl Operand<'_> {
+    /// Whether it has this shape, or no axes.
+    fn is_shaped(&self, shape: &[usize]) -> bool {
+        match self {
+            Self::Array(array) => array.layout().shape.is_empty() || array.layout().shape[..] == *shape,
+            Self::Scalar(..) => true,
+        }
+    }
+
     #[inline]
     pub(crate) fn dtype(&self) -> DType {
         match self {
@@ -103,7 +111,14 @@ impl Strided {
             flat &= output.is_flat();
             items.push(item_of(output));
         }
-        let walk = if in_rows { Walk::flat(outputs[0].layout().size(), &items) } else { general(outputs, operands)? };
+        let size = outputs[0].layout().size();
+        let walk = if in_rows {
+            Walk::flat(size, &items)
+        } else if size == 1 && operands.iter().all(|operand| operand.is_shaped(shape)) {
+            Walk::flat(1, &one_element(operands, &items))
+        } else {
+            general(outputs, operands)?
+        };
         let mut overlap = false;
         for (operand, input) in operands.iter().zip(&mut inputs) {
             if let (Operand::Array(array), Input::Array { copied }) = (operand, input) {
@@ -370,6 +385,18 @@ fn check_output(output: &Array, others: &[&Array], shape: &[usize]) -> Result<()
         return Err(ArrayError::Invalid("two outputs overlap: give each its own memory".to_owned()));
     }
     Ok(())
+}
+
+/// Steps for one element, as NumPy has them: the bits of some of its loops depend on them. Without axes it is broadcast; where
+/// shapes differ, NumPy's iterator broadcasts all operands, as `general` does.
+fn one_element(operands: &[Operand<'_>], items: &[u8]) -> SmallVec<[u8; 4]> {
+    let mut steps: SmallVec<[u8; 4]> = items.into();
+    for (step, operand) in steps.iter_mut().zip(operands) {
+        if matches!(operand, Operand::Array(array) if array.layout().shape.is_empty()) {
+            *step = 0;
+        }
+    }
+    steps
 }
 
 /// A walk over operands of any layouts.

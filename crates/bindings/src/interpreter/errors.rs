@@ -3,7 +3,7 @@
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
 use weft_graph::GraphError;
-use weft_graph::plan::PlanError;
 use weft_mpi::MpiError;
+use weft_plan::PlanError;
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -69,6 +69,25 @@ pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "NestedPushError", (message,))
 }
 
+/// What a function on arrays has raised, as an error of weft where NumPy or Python has refused something.
+#[cold]
+pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
+    let value = error.value(py);
+    let sift = || {
+        value.setattr("__traceback__", error.traceback(py))?; // which of code is looked at
+        py.import("weft._registry.sieve")?.getattr("sifted")?.call1((value,))
+    };
+    match sift() {
+        Ok(found) if !found.is(value) => PyErr::from_value(found),
+        // Where nothing can be imported or allocated any more, too, the error stays what it is.
+        _ => error,
+    }
+}
+
+pub(crate) fn out_of_memory(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "OutOfMemoryError", (message,))
+}
+
 /// The exception that a failed version raises: the original one where there is one.
 pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let message = failure.to_string();
@@ -80,7 +99,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             },
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
-                None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
+                None if error.is::<weft_array::OutOfMemory>() => out_of_memory(py, &message),
                 None if error.is::<weft_kernels::OutOfRange>() => argument_index(py, &message),
                 None => match error.downcast_ref::<CudaError>() {
                     Some(error) => of_device(py, failure, error),
@@ -206,6 +225,7 @@ fn of_rule(py: Python<'_>, class: &str, context: &str, place: &str, thrown: PyEr
         made.set_cause(py, Some(thrown));
         return made;
     }
+    let thrown = sifted(py, thrown);
     if thrown.is_instance_of::<PyException>(py) {
         // An exception takes a note.
         let _ = thrown.value(py).call_method1("add_note", (format!("weft: {context}{place}"),));

@@ -1,14 +1,16 @@
 //! `weft._core.Compiled`.
 
 use super::notes::Note;
+use crate::array::tape::moves::elsewhere;
+use crate::array::tape::moves::elsewhere;
+use crate::array::tape::record;
+use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use crate::payloads::kept::Kept;
-use crate::tape::moves::elsewhere;
-use crate::tape::record;
-use crate::trace;
+use crate::payloads::trace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -36,7 +38,7 @@ pub(super) fn raised_program(py: Python<'_>, error: ProgramError) -> PyErr {
     match error {
         ProgramError::Array(error) => raised(py, error),
         ProgramError::Arguments(message) => errors::argument_value(py, &message),
-        ProgramError::Memory(error) => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
+        ProgramError::Memory(error) => errors::out_of_memory(py, &error.to_string()),
         error => errors::capture(py, &error.to_string()),
     }
 }

@@ -2,21 +2,17 @@
 
 use super::kinds;
 use super::memory::{self, Lasting};
-use crate::answering::{self, Answering};
-use crate::arguments;
+use crate::array::tape::moves::taken;
+use crate::array::tape::record;
 use crate::array::{NDArray, raised};
-use crate::call::call;
-use crate::callable::{cause, name_of};
 use crate::cuda::hosted;
-use crate::exceptions::Exceptions;
-use crate::forks::Here;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::exceptions::Exceptions;
+use crate::interpreter::forks::Here;
+use crate::interpreter::location::Location;
 use crate::payloads::kept::Kept;
 use crate::payloads::refuse_answering;
-use crate::tape::moves::taken;
-use crate::tape::record;
-use crate::trace;
-use crate::variable::Variable;
+use crate::payloads::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::any::Any;
@@ -60,7 +56,7 @@ fn compute(
     arrays: &[(Array, Access)],
     (context, location): (&OpContext<'_>, Location),
 ) -> PyResult<()> {
-    let run = || call_on(py, function, arrays);
+    let run = || call_on(py, function, arrays).map_err(|error| errors::sifted(py, error));
     if !arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
         return run();
     }

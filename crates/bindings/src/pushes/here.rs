@@ -2,14 +2,16 @@
 //! and to ask for it.
 
 use super::memory;
-use crate::array::{NDArray, dtypes, numpy};
-use crate::call::{call, call_with};
+use crate::array::tape::moves::{elsewhere, now, taken};
+use crate::array::tape::{record, short};
+use crate::array::{NDArray, numpy};
 use crate::engine::Engine;
-use crate::location::Location;
-use crate::tape::moves::{elsewhere, now, taken};
-use crate::tape::{record, short};
-use crate::trace;
-use pyo3::exceptions::{PyException, PyMemoryError};
+use crate::interpreter::call::{call, call_with};
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
+use crate::payloads::trace;
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -148,7 +150,7 @@ fn copy_of<'py>(
 /// Writes to a new array, which nobody else has, the elements of one of NumPy's that was made for it.
 fn write(array: &Array, found: &Bound<'_, PyAny>) -> PyResult<()> {
     let Some(shown) = numpy::shown(found)? else { return Ok(()) };
-    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let start = array.buffer().start().map_err(|cause| errors::out_of_memory(found.py(), &cause.to_string()))?;
     // SAFETY: both have so many bytes, in C order.
     unsafe { shown.start.copy_to_nonoverlapping(start, array.bytes()) };
     Ok(())

@@ -1,13 +1,14 @@
 //! Arrays from and to memory that Python sees.
 
 use super::kinds;
-use crate::array::{NDArray, dtypes, numpy, raised};
+use crate::array::tape::moves::now;
+use crate::array::tape::record;
+use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::tape::moves::now;
-use crate::tape::record;
-use crate::trace;
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
+use crate::payloads::trace;
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -34,7 +35,7 @@ impl Memory {
     #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let own = slf.get();
-        let start = own.storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+        let start = own.storage.start().map_err(|cause| errors::out_of_memory(slf.py(), &cause.to_string()))?;
         let bytes = isize::try_from(own.storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
         // SAFETY: `view` is to be filled; the bytes live as long as this object, which the view holds.
         let filled = unsafe {
@@ -133,7 +134,7 @@ pub(super) fn copied(
         return Ok(None);
     }
     let array = Array::empty(&engine.inner, &layout.shape, dtype).map_err(|error| raised(py, error))?;
-    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let start = array.buffer().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     // SAFETY: NumPy's array has so many bytes, one after the other, and so has a new one, which nobody else knows.
     unsafe { shown.start.copy_to_nonoverlapping(start, bytes) };
     Ok(Some(array))

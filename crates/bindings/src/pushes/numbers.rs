@@ -1,9 +1,10 @@
 //! Short ways for arrays made of few numbers: ranges, spaced numbers, diagonals. Their elements are NumPy's, bit for bit. They answer
 //! None for rare and refused calls, which go the long way, and where this thread records.
 
-use crate::array::{NDArray, dtypes, numpy, raised};
+use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
-use pyo3::exceptions::PyMemoryError;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use weft_array::{Array, DType, Scalar, recording};
@@ -63,7 +64,7 @@ fn made(py: Python<'_>, shape: &[usize], dtype: DType, engine: &Engine) -> PyRes
     }
     let array = Array::empty(&engine.inner, shape, dtype).map_err(|error| raised(py, error))?;
     array.set_device(0);
-    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let start = array.buffer().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     Ok(Some((array, start)))
 }
 

@@ -2,13 +2,15 @@
 
 use super::kinds;
 use crate::array::operator::scalar;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::tape::moves::{now, taken};
+use crate::array::tape::moves::{now, taken};
+use crate::array::tape::record;
+use crate::array::tape::record;
+use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::memory::memory_of;
-use crate::errors;
-use crate::tape::moves::{now, taken};
-use crate::tape::record;
-use crate::trace;
+use crate::interpreter::errors;
+use crate::payloads::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -96,6 +98,13 @@ impl Loop {
         let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
         let made = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0])).with_name(&name));
         let Some(kernel) = made else { return Ok(None) };
+        // A loop with a signature has axes of its own, and NumPy's iterator nothing to say about them.
+        let kernel = if ufunc.getattr("signature")?.is_none() {
+            // SAFETY: it runs along one axis.
+            unsafe { kernel.tried() }
+        } else {
+            kernel
+        };
         // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
         let identity = match name.as_str() {
             "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
@@ -125,6 +134,12 @@ impl Loop {
     #[staticmethod]
     fn choose(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::of_ours(choose_loop(dtypes::from_python(dtype)?), "where"))
+    }
+
+    /// Whether it is called where elements of an output do not lie one after the other; another loop writes to a line first.
+    #[getter]
+    fn takes_gaps(&self) -> bool {
+        self.kernel.takes_gaps()
     }
 
     /// Where a list of loops has it that is looked up by the first operand's dtype.
