@@ -4,7 +4,7 @@
 //! a loop writes to a line on the stack, from which its results go to where they belong.
 
 use super::kernel::{OPERANDS, StridedLoop};
-use super::walk::signed;
+use super::kernel::signed;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 

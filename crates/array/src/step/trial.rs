@@ -2,7 +2,7 @@
 //! looked up. A loop that fails is called as [`lines`](super::lines) does it.
 
 use super::kernel::{OPERANDS, StridedLoop};
-use super::walk::signed;
+use super::kernel::signed;
 use crate::{DType, Scalar};
 
 /// Elements of a trial: more than two vectors of bytes, and a rest.
