@@ -1,7 +1,8 @@
 //! Whether a loop that somebody else wrote does with gaps between the elements of its outputs what it does without: tried when it is
 //! looked up. A loop that fails is called as [`lines`](super::lines) does it.
 
-use super::kernel::{OPERANDS, StridedLoop, signed};
+use super::kernel::{OPERANDS, StridedLoop};
+use super::kernel::signed;
 use crate::{DType, Scalar};
 
 /// Elements of a trial: more than two vectors of bytes, and a rest.
@@ -123,7 +124,7 @@ fn numbers(dtype: DType, operand: usize) -> Vec<u8> {
         // Small integers are divisors and shifts, too.
         let small = [1_i8, 2, 5, 3, 7, 4, 6][at % 7];
         let scalar = match dtype {
-            DType::Bool => Scalar::Bool(at.is_multiple_of(3)),
+            DType::Bool => Scalar::Bool(at % 3 == 0),
             DType::Complex64 | DType::Complex128 => Scalar::Complex(f64::from(small), 0.25 * f64::from(small) - 1.0),
             _ if dtype.is_floating() => Scalar::Float(REAL[at % REAL.len()]),
             _ => Scalar::Int(i64::from(small)),
