@@ -21,7 +21,7 @@ SMOKE ?=
 # The lock file is the truth in CI; on a developer's machine cargo may still extend it.
 LOCKED := $(if $(CI),--locked)
 WORKFLOWS := .github/workflows
-CRATES := $(addprefix -p weft-,engine graph array onednn kernels program cuda device mpi)
+CRATES := $(addprefix -p weft-,engine shape plan graph array onednn kernels program cuda device mpi)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile

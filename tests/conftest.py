@@ -43,6 +43,7 @@ MOMENT = 0.15
 
 SERIAL = ("serial", 1)
 PARALLEL = [(policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 8)]
+SHUFFLED = ("shuffled:7", 1)
 
 NATIVE_SOURCE = r"""
 #include <stdint.h>

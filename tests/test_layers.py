@@ -94,8 +94,14 @@ def test_devices_join_arrays_and_cuda_without_python() -> None:
     assert not dependencies(manifest("program")) & {"pyo3", "weft-cuda", "weft-device", "weft-bindings"}
 
 
-def test_mpi_knows_nothing_of_the_house() -> None:
-    assert not {name for name in dependencies(manifest("mpi")) if name.startswith(("weft-", "pyo3"))}
+def test_mpi_shapes_and_the_planner_know_nothing_of_the_house() -> None:
+    for crate in ("mpi", "plan", "shape"):
+        assert not {name for name in dependencies(manifest(crate)) if name.startswith(("weft-", "pyo3"))}
+
+
+def test_programs_stand_on_the_planner_and_not_on_graphs() -> None:
+    assert "weft-plan" in dependencies(manifest("program"))
+    assert "weft-graph" not in dependencies(manifest("program"))
 
 
 def test_only_bindings_names_pyo3() -> None:

@@ -109,13 +109,9 @@ __all__ = [
     "graph_correct_layout",
     "graph_describe_derived",
     "graph_draw",
-    "graph_eliminate_common",
-    "graph_eliminate_dead",
-    "graph_eliminate_identity",
     "graph_find_pass",
     "graph_fold_constants",
     "graph_functionalise",
-    "graph_fuse",
     "graph_gradient",
     "graph_infer_shape",
     "graph_infer_type",
@@ -123,7 +119,6 @@ __all__ = [
     "graph_is_of_kind",
     "graph_list_passes",
     "graph_load_json",
-    "graph_order_mutation",
     "graph_place_device",
     "graph_plan_memory",
     "graph_print_ir",
@@ -186,7 +181,6 @@ __all__ = [
     "wrap",
 ]
 
-_Policy: TypeAlias = Literal["work_stealing", "per_device", "serial"]
 _Host: TypeAlias = np.ndarray[Any, Any]
 # Sequences are tuples of keys, and lists of positions.
 _Key: TypeAlias = SupportsIndex | slice | EllipsisType | Sequence[Any] | np.bool_ | _Host | NDArray | None
@@ -195,6 +189,10 @@ _T = TypeVar("_T")
 _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
+POLICIES: tuple[str, ...]
+# What tape_opens and tape_hears_all answer, besides 0 for unheard and 1 for heard.
+TAPE_COERCED: int
+TAPE_ELSEWHERE: int
 _debug_build: bool
 _target: str
 
@@ -269,7 +267,7 @@ class _Answering:
 
 class _Stats(TypedDict):
     name: str | None
-    policy: _Policy
+    policy: str
     workers: int
     pending: int
     pending_bytes: int
@@ -332,7 +330,7 @@ class Engine:
     def __new__(
         cls,
         workers: int | None = None,
-        policy: _Policy = "work_stealing",
+        policy: str = "work_stealing",
         *,
         max_pending_ops: int = 1_048_576,
         max_pending_bytes: int | None = None,
@@ -347,7 +345,7 @@ class Engine:
     @property
     def blas_threads(self) -> int | None: ...
     @property
-    def policy(self) -> _Policy: ...
+    def policy(self) -> str: ...
     @property
     def workers(self) -> int: ...
     @property
@@ -1382,7 +1380,6 @@ def graph_inferred(graph: GraphCore, key: str) -> list[list[Any]]: ...
 def graph_calls(
     graph: GraphCore, prepare: Callable[[Any, dict[str, Any], bool], object]
 ) -> tuple[list[tuple[str, int]], list[GraphCall]]: ...
-def graph_order_mutation(graph: GraphCore) -> GraphCore: ...
 def graph_place_device(
     graph: GraphCore, key: str, assign: dict[str, str], copy: OpEntry, default: str | None
 ) -> GraphCore: ...
@@ -1391,12 +1388,8 @@ def graph_recompute(
     graph: GraphCore, forward: SymbolCore, limit: int | None, memory: str, outputs: bool, named: Sequence[str]
 ) -> GraphCore: ...
 def graph_functionalise(graph: GraphCore, states: bool) -> GraphCore: ...
-def graph_fuse(graph: GraphCore) -> GraphCore: ...
 def graph_describe_derived(op: OpEntry) -> None: ...
 def graph_correct_layout(graph: GraphCore, layouts: dict[str, str]) -> GraphCore: ...
-def graph_eliminate_common(graph: GraphCore) -> GraphCore: ...
-def graph_eliminate_dead(graph: GraphCore) -> GraphCore: ...
-def graph_eliminate_identity(graph: GraphCore) -> GraphCore: ...
 def graph_fold_constants(graph: GraphCore, evaluate: object) -> GraphCore: ...
 def graph_print_ir(graph: GraphCore, entries: Sequence[str], nodes: Sequence[str]) -> str: ...
 def graph_draw(graph: GraphCore, svg: bool) -> str: ...

@@ -11,12 +11,16 @@ from array_programs import LARGE, Step, by_numpy, by_weft, check, long_program, 
 from hypothesis import HealthCheck, given, settings
 
 import weft
-from conftest import SOON, background
+from conftest import SHUFFLED, SOON, background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SETTINGS = [("serial", 1), *((policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 4))]
+SETTINGS = [
+    ("serial", 1),
+    SHUFFLED,
+    *((policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 4)),
+]
 
 
 @contextmanager

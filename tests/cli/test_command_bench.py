@@ -59,7 +59,7 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E, M, N, R"),
+        (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E, F, M, N, R"),
         (("tables", "--reps", "0"), "'0': a number of at least 1"),
         (("tables", "--workers", "two"), "'two': a number of at least 1"),
         (("gpus",), "invalid choice: 'gpus'"),

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import weft
-from conftest import PARALLEL, SOON
+from conftest import PARALLEL, SHUFFLED, SOON
 
 VARIABLES = 4
 MASK = (1 << 61) - 1
@@ -194,7 +194,7 @@ def outcome(steps: list[Step], policy: str, workers: int) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("policy", "workers"), PARALLEL)
+@pytest.mark.parametrize(("policy", "workers"), [*PARALLEL, SHUFFLED])
 @settings(
     max_examples=60,
     deadline=None,
@@ -244,7 +244,7 @@ def long_program(seed: int) -> list[Step]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize(("policy", "workers"), PARALLEL)
+@pytest.mark.parametrize(("policy", "workers"), [*PARALLEL, SHUFFLED])
 @pytest.mark.parametrize("seed", range(int(os.environ.get("WEFT_ORACLE_SEEDS", "3"))))
 def test_long_programs(policy: str, workers: int, seed: int) -> None:
     steps = long_program(seed)

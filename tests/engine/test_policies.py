@@ -6,11 +6,13 @@ import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weft
 from conftest import MOMENT, SOON, Gate, MakeEngine, RunScript, background
 from weft import errors
+from weft._core import POLICIES
 
 #: The CPUs that this process may use.
 CPUS = len(os.sched_getaffinity(0))
@@ -53,6 +55,62 @@ def test_serial_keeps_pushes_from_many_threads_apart(make_engine: MakeEngine) ->
         pusher.result(SOON)
     engine.wait_for_var(x)
     assert total == [12_000]
+
+
+def shuffled(make_engine: MakeEngine, seed: int) -> list[int]:
+    """The order in which twenty ops run, of which each fourth waits for the one before and one pushes another."""
+    engine, order = make_engine(policy=f"shuffled:{seed}"), list[int]()
+    x = engine.new_variable()
+
+    def first() -> None:
+        order.append(0)
+        engine.push(lambda: order.append(100), (), (x,))
+
+    engine.push(first, (), (x,))
+    for at in range(1, 20):
+        engine.push(lambda at=at: order.append(at), (x,) if at % 4 == 1 else (), (x,) if at % 4 == 0 else ())
+    engine.wait_for_all()
+    engine.wait_for_all()  # for the op that was pushed meanwhile
+    assert sorted(order) == [*range(20), 100]
+    return order
+
+
+def test_shuffled_draws_an_order_that_its_seed_names(make_engine: MakeEngine) -> None:
+    orders = [shuffled(make_engine, seed) for seed in range(5)]
+    assert orders == [shuffled(make_engine, seed) for seed in range(5)]
+    assert len({tuple(order) for order in orders}) == 5
+    for order in orders:
+        places = [order.index(at) for at in (0, 4, 8, 12, 16)]
+        assert places == sorted(places)
+
+
+def test_shuffled_runs_one_op_at_a_time_and_what_nobody_waits_for(make_engine: MakeEngine) -> None:
+    engine, running, done = make_engine(8, "shuffled:3"), list[int](), threading.Event()
+
+    def alone() -> None:
+        running.append(len(running))
+        assert len(running) == 1
+        running.pop()
+
+    assert engine.workers == 1
+    for _ in range(200):
+        engine.push(alone)
+    engine.push(done.set)
+    assert done.wait(SOON)
+    engine.wait_for_all()
+
+
+def test_shuffled_gives_the_same_arrays(make_engine: MakeEngine) -> None:
+    def compute(engine: weft.Engine) -> list[list[float]]:
+        x = weft.arange(6.0, engine=engine)
+        y = x * 2
+        x += 1
+        z = (x + y).reshape(2, 3).sum(axis=0)
+        y[1:] = 0.5
+        return [np.asarray(part).tolist() for part in (x, y, z)]
+
+    expected = compute(make_engine(policy="serial"))
+    assert all(compute(make_engine(policy=f"shuffled:{seed}")) == expected for seed in range(5))
 
 
 def test_per_device_has_threads_for_each_device_and_lane(make_engine: MakeEngine) -> None:
@@ -122,7 +180,7 @@ def test_a_device_that_is_none(text: str) -> None:
 
 
 def test_attributes(engine: weft.Engine) -> None:
-    assert engine.policy in {"serial", "work_stealing", "per_device"}
+    assert engine.policy in POLICIES
     assert engine.policy == "serial" or engine.workers in {1, 2, 8}
     assert not engine.closed
     assert engine.pending == 0
@@ -179,6 +237,7 @@ DEFAULT = """
         ({"WEFT_WORKERS": "3"}, "work_stealing 3"),
         ({"WEFT_POLICY": "per_device", "WEFT_WORKERS": "1"}, "per_device 1"),
         ({"WEFT_POLICY": "serial"}, "serial"),
+        ({"WEFT_POLICY": "shuffled:7"}, "shuffled:7 1"),
     ],
 )
 def test_the_environment_sets_the_default_engine(script: RunScript, env: dict[str, str], expected: str) -> None:
@@ -191,6 +250,8 @@ def test_the_environment_sets_the_default_engine(script: RunScript, env: dict[st
     ("name", "value"),
     [
         ("WEFT_POLICY", "round_robin"),
+        ("WEFT_POLICY", "shuffled"),
+        ("WEFT_POLICY", "shuffled:x"),
         ("WEFT_WORKERS", "0"),
         ("WEFT_WORKERS", "-2"),
         ("WEFT_WORKERS", "many"),

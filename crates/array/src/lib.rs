@@ -28,7 +28,7 @@ pub use access::{
 };
 pub use door::{Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
-pub use layout::{DType, Layout, Scalar, Shape, Strides};
+pub use layout::{DType, Layout, Scalar, Shape, Strides, broadcast_shapes};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
     Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Ownership, Storage, Within, fork, keeps_memory,
@@ -41,6 +41,7 @@ pub use ops::{
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Lanes, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce,
-    Slots, SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, sort_step,
+    Slots, SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, is_cast_apart,
+    sort_step,
 };
 pub use tuple::Tuple;

@@ -8,40 +8,49 @@
 
 mod array;
 mod cuda;
+mod dask;
 mod engine;
 mod face;
 mod graph;
 mod interpreter;
+mod mpi;
 mod payloads;
 mod program;
 mod pushes;
 mod signature;
 
-use array::tape;
-use engine::{variable, wait};
-use face::{process, scope};
-use interpreter::{allocator, arguments, call, errors, exceptions, forks, host, location, stall};
-use payloads::{answering, callable, completion, native, trace};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[global_allocator]
-static ALLOCATOR: allocator::Allocator = allocator::Allocator;
+static ALLOCATOR: interpreter::allocator::Allocator = interpreter::allocator::Allocator;
 
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use super::answering::Answering;
-    #[pymodule_export]
     use super::array::NDArray;
     #[pymodule_export]
-    use super::completion::Completion;
+    use super::array::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
     #[pymodule_export]
-    use super::cuda::bare::{BareLaunch, cuda_wait_issued};
+    use super::array::tape::marks::tape_standings;
     #[pymodule_export]
+    use super::array::tape::node::tape_alike;
+    #[pymodule_export]
+    use super::array::tape::record::{
+        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
+        tape_note, tape_note_call, tape_opens, tape_patch, whole,
+    };
+    #[pymodule_export]
+    use super::array::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};
+    #[pymodule_export]
+    use super::array::tape::walk::tape_walk;
+    #[pymodule_export]
+    use super::array::tape::{Outline, TapeNode};
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
     #[pymodule_export]
+    use super::cuda::floors::{BareLaunch, cuda_wait_issued};
     #[pymodule_export]
     use super::cuda::hosted::{DeviceMemory, cuda_current_stream};
     #[pymodule_export]
@@ -60,9 +69,15 @@ mod _core {
     #[pymodule_export]
     use super::cuda::transfers::cuda_copy;
     #[pymodule_export]
+    use super::dask::TaskGraph;
+    #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
-    use super::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
+    use super::engine::variable::Variable;
+    #[pymodule_export]
+    use super::face::process::_exit_drain;
+    #[pymodule_export]
+    use super::face::scope::Scope;
     #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]
@@ -71,11 +86,10 @@ mod _core {
     use super::graph::nodes::{PyNode, PyNodeEntry};
     #[pymodule_export]
     use super::graph::passes::{
-        graph_apply_pass, graph_correct_layout, graph_describe_derived, graph_draw, graph_eliminate_common,
-        graph_eliminate_dead, graph_eliminate_identity, graph_find_pass, graph_fold_constants, graph_functionalise,
-        graph_fuse, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred, graph_is_of_kind,
-        graph_list_passes, graph_load_json, graph_order_mutation, graph_place_device, graph_plan_memory,
-        graph_print_ir, graph_recompute, graph_register_pass, graph_save_json,
+        graph_apply_pass, graph_correct_layout, graph_describe_derived, graph_draw, graph_find_pass,
+        graph_fold_constants, graph_functionalise, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred,
+        graph_is_of_kind, graph_list_passes, graph_load_json, graph_place_device, graph_plan_memory, graph_print_ir,
+        graph_recompute, graph_register_pass, graph_save_json,
     };
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
@@ -86,17 +100,19 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
-    use super::process::_exit_drain;
+    use super::interpreter::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
+    #[pymodule_export]
+    use super::mpi::{MpiCommunicator, MpiLibrary};
+    #[pymodule_export]
+    use super::payloads::answering::Answering;
+    #[pymodule_export]
+    use super::payloads::completion::Completion;
     #[pymodule_export]
     use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
     #[pymodule_export]
     use super::pushes::kinds::kind_empty;
     #[pymodule_export]
-    use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
-    #[pymodule_export]
     use super::pushes::on_device::cache_cuda_loop;
-    #[pymodule_export]
-    use super::pushes::tasks::TaskGraph;
     #[pymodule_export]
     use super::pushes::{
         Kernel, Loop, Memory, Operator, answer_here, beside, cache_loop, change_here, compute_here, copy_elements,
@@ -111,36 +127,18 @@ mod _core {
         kernel_sequence, kernel_sort,
     };
     #[pymodule_export]
-    use super::scope::Scope;
-    #[pymodule_export]
     use super::signature::{Signatures, is_eager};
-    #[pymodule_export]
-    use super::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
-    #[pymodule_export]
-    use super::tape::marks::tape_standings;
-    #[pymodule_export]
-    use super::tape::node::tape_alike;
-    #[pymodule_export]
-    use super::tape::record::{
-        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
-        tape_note, tape_note_call, tape_opens, tape_patch, whole,
-    };
-    #[pymodule_export]
-    use super::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};
-    #[pymodule_export]
-    use super::tape::walk::tape_walk;
-    #[pymodule_export]
-    use super::tape::{Outline, TapeNode};
-    #[pymodule_export]
-    use super::variable::Variable;
 
-    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::errors::load(module.py())?;
-        super::exceptions::load(module.py());
-        super::location::load(module.py());
+        super::interpreter::errors::load(module.py())?;
+        super::interpreter::exceptions::load(module.py());
+        super::interpreter::location::load(module.py());
+        module.add("TAPE_COERCED", super::array::tape::record::Hearing::Coerced)?;
+        module.add("TAPE_ELSEWHERE", super::array::tape::record::Hearing::Elsewhere)?;
+        module.add("POLICIES", PyTuple::new(module.py(), weft_engine::Policy::forms())?)?;
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
         module.add("_target", env!("WEFT_TARGET"))?;
         module.add("_debug_build", cfg!(debug_assertions))

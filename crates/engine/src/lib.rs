@@ -36,6 +36,7 @@ mod loom_tests;
 mod op;
 mod pool;
 mod quiet;
+mod random;
 mod replay;
 mod sched;
 mod sync;

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::node::{Differentiated, SetInputAttribute, SharedGradient};
 use weft_graph::passes::{self, DEVICE, External, GradientOptions, LAYOUT, Pass, Passes, SHAPE, Shapes};
-use weft_graph::plan::Memory;
 use weft_graph::registry::{Call, Cost, Given, Layouts, OpCost, RuleError, SharedLayout, SharedShapeRule, TextRule};
 use weft_graph::symbol::{Arguments, Inputs};
 use weft_graph::value::{Attributes, Shape, Value};
 use weft_graph::{Graph, GraphError, Node, NodeEntry, NodeRef, Op, Registry, Symbol, json, rules};
+use weft_plan::Memory;
 
 const LEVEL: i32 = 10;
 

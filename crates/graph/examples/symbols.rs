@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::passes::{self, External, STORAGE_ALLOCATED_BYTES};
-use weft_graph::plan::Memory;
 use weft_graph::registry::Given;
 use weft_graph::symbol::Arguments;
 use weft_graph::value::{Attributes, Shape};
 use weft_graph::{Graph, GraphError, Op, Registry, Symbol, rules};
+use weft_plan::Memory;
 
 fn register(name: &str, rule: &str, inputs: &[&str]) -> Result<Arc<Op>, GraphError> {
     let op = Op::new(name);

@@ -1,7 +1,7 @@
 //! The mistakes of a graph, and their places.
 
-use crate::plan::PlanError;
 use std::error::Error;
+use weft_plan::PlanError;
 
 /// What a rule of an op refuses with.
 pub type RuleError = Box<dyn Error + Send + Sync>;

@@ -2,7 +2,6 @@
 //!
 //! | room | home of |
 //! |---|---|
-//! | `plan` | offsets for intervals: where values lie that live for a while. Knows no graphs |
 //! | `value` | attributes, dtypes, shapes of which a part is unknown |
 //! | `registry` | ops by name, what they say of themselves, groups |
 //! | `node` | calls and variables, entries, walks and rewriting |
@@ -12,14 +11,13 @@
 //! | `json` | files: NNVM's format |
 //! | `passes` | what makes a graph, or knowledge of it, of a graph |
 //!
-//! Each room knows only those above it. The crate knows no engine, no arrays and no Python.
+//! Each room knows only those above it. Memory is planned by `weft_plan`. The crate knows no engine, no arrays and no Python.
 
 mod error;
 pub mod graph;
 pub mod json;
 pub mod node;
 pub mod passes;
-pub mod plan;
 pub mod registry;
 pub mod rules;
 pub mod symbol;

@@ -14,7 +14,7 @@ pub enum ProgramError {
     Memory(#[from] OutOfMemory),
     /// There is no place for what it computes in between.
     #[error(transparent)]
-    Plan(#[from] weft_graph::plan::PlanError),
+    Plan(#[from] weft_plan::PlanError),
     /// The recording is none to be made a program of.
     #[error("{0}")]
     Recording(String),

@@ -20,6 +20,8 @@ from weft._call import door, operands, outputs, plans
 from weft._call.copies import copy_cast
 from weft._call.listening import hear
 from weft._core import (
+    TAPE_COERCED,
+    TAPE_ELSEWHERE,
     NDArray,
     answer_here,
     beside,
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
 
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
-#: What `tape_opens` and `tape_hears_all` answer where other handles stand for operands.
-_ELSEWHERE = 3
 #: What a rule raises of its operands, and may leave to others to name the op.
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
@@ -90,13 +90,13 @@ def call(  # noqa: C901 - the ways out are short
         if (made := _shortly(op, arrays, attributes)) is not None:
             return made
         opened = tape_opens(arrays)
-        if opened == _ELSEWHERE:
+        if opened == TAPE_ELSEWHERE:
             opened = 0
             return _stood_for(op, arrays, out, attributes, engine)
         if opened and (op.mutates or (attributes and op.ufunc is not None and attributes.get("where") is not None)):
             tape_pause(False)
             return _written(op, arrays, None, attributes, engine)
-        if opened > 1:
+        if opened == TAPE_COERCED:
             arrays = operands.coerce(arrays)
         results = _push(op, arrays, None, attributes, engine)
     except BaseException as error:
@@ -124,7 +124,7 @@ def _written(
     """Push a call that writes to places which were there, or to some of the elements."""
     try:
         heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
-        if heard == _ELSEWHERE:
+        if heard == TAPE_ELSEWHERE:
             return _stood_for(op, arrays, out, attributes, engine)
         results = hear(op, arrays, out, attributes, _push) if heard else _push(op, arrays, out, attributes, engine)
     except Composing:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from weft._core import POLICIES
+
 #: What each one does. docs/install.md lists the same.
 VARIABLES = {
-    "WEFT_POLICY": "policy of the default engine: work_stealing, per_device or serial",
+    "WEFT_POLICY": f"policy of the default engine: {', '.join(POLICIES)}",
     "WEFT_WORKERS": "number of workers of the default engine",
     "WEFT_STALL_AFTER": "seconds without progress after which a wait on the default engine warns, or none",
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
@@ -15,7 +17,7 @@ VARIABLES = {
     "WEFT_COMM_CHECK": "1 lets ranks compare what they call before each collective, 0 does not",
     "WEFT_COMM_TIMEOUT": "seconds that a rank waits for the others, 600 if nobody says otherwise",
     "WEFT_ONEDNN_LIBRARY": "path of oneDNN's library, where it is not in its usual place, or off",
-    "WEFT_VECTORS": "vectors of loops of networks' kernels instead of the widest: sse2, avx2, avx512 or neon",
+    "WEFT_VECTORS": "vectors of programs' element-wise ops and of networks' kernels, not the widest: sse2, avx2, avx512, neon, plain",
 }
 
 

@@ -1,7 +1,7 @@
 """Ops on CUDA devices that have no kernel: calls of CuPy's functions, by a worker with the GIL, on the op's stream.
 
 NumPy's functions call CuPy's of the same name for CuPy's arrays, so the computation of an op on the CPU serves here
-too, but where CuPy takes other arguments: those ops are in the tables `COMPUTES`. A function that CuPy lacks is an
+too, but where CuPy takes other arguments: those ops have an attribute ``"cupy"``, and reductions the table `COMPUTES`. A function that CuPy lacks is an
 error that says so.
 """
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._core import NDArray, push_compute
-from weft._cuda import matrices, reductions
+from weft._core import NDArray, find_op, push_compute
+from weft._cuda import reductions
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -22,36 +22,9 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 
-def _spacing(out: Any, x: Any) -> None:
-    np.subtract(np.nextafter(x, np.copysign(np.inf, x)), x, out=out)
-
-
-def _sort(out: Any, x: Any, *, axis: int, descending: bool = False, **_: object) -> None:
-    # Not in place, which CuPy does to contiguous arrays alone; backwards as on the CPU.
-    found = np.sort(np.flip(x, axis) if descending else x, axis=axis)
-    np.copyto(out, np.flip(found, axis) if descending else found)
-
-
-def _einsum(out: Any, *arrays: Any, subscripts: str, optimize: Any = False) -> None:
-    np.copyto(out, np.einsum(subscripts, *arrays, optimize=optimize), casting="unsafe")
-
-
-def _lexsort(out: Any, *keys: Any, axis: int) -> None:
-    order = np.argsort(keys[0], axis=axis, kind="stable")
-    for key in keys[1:]:
-        again = np.argsort(np.take_along_axis(key, order, axis=axis), axis=axis, kind="stable")
-        order = np.take_along_axis(order, again, axis=axis)
-    np.copyto(out, order)
-
-
-_COMPUTES: dict[str, Callable[..., None]] = {
-    **reductions.COMPUTES,
-    **matrices.COMPUTES,
-    "spacing": _spacing,
-    "sort": _sort,
-    "einsum": _einsum,
-    "lexsort": _lexsort,
-}
+def _own(op: Op) -> Any:
+    """Return what computes an op on CuPy's arrays where that differs from NumPy's: its attribute ``"cupy"``; None where not."""
+    return op.attribute("cupy", None) or reductions.COMPUTES.get(op.name)
 
 
 def compute_of(op: Op) -> Callable[..., object]:
@@ -65,7 +38,7 @@ def compute_of(op: Op) -> Callable[..., object]:
     '_clearly'
     """
     theirs = op.compute.get("cuda")
-    own = _COMPUTES.get(op.name, op.compute["cpu"])
+    own = _own(op) or op.compute["cpu"]
     return partial(_clearly, op.name, own) if theirs is None else theirs
 
 
@@ -112,7 +85,8 @@ def push(
     template = tuple(None if isinstance(x, NDArray) else x for x in operands)
     function: Any = None if op is None else op.compute.get("cuda")
     if function is None:
-        function = _COMPUTES.get(name, ufunc)
+        own: Op | None = find_op(name) if op is None else op
+        function = ufunc if own is None else _own(own) or ufunc
     run = partial(_clearly, name, partial(_run, function, template, len(results)))
     if mask is None:
         push_compute(run, results, arrays, name=name)

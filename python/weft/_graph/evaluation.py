@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from weft._call.operands import as_array
-from weft._core import Input, graph_calls, graph_order_mutation
+from weft._core import Input, graph_apply_pass, graph_calls
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Schedule:
     __slots__ = ("count", "kinds", "outputs", "steps", "variables")
 
     def __init__(self, graph: GraphCore) -> None:
-        graph = graph_order_mutation(graph)
+        graph = graph_apply_pass(graph, "order_mutation")
         indexed = graph.indexed()
         self.count = indexed.num_node_entries
         kinds: list[_Kind] = []

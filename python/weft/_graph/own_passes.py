@@ -1,13 +1,13 @@
-"""The registry's own passes, under their names here and in NNVM.
+"""The registry's own passes that take parameters, under their names here and in NNVM.
 
-A pass that takes parameters reads them from attributes of the graph, as NNVM's do.
+They read them from attributes of the graph, as NNVM's do. Passes that take nothing but a graph are registered by the core.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._graph import differentiating, inferring, passes as registered, placing, planning, rewriting, texts
+from weft._graph import differentiating, inferring, passes as registered, placing, rewriting, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +33,6 @@ def _infer_type(graph: Graph) -> Graph:
 
 def _load_json(graph: Graph) -> Graph:
     return texts.load_json(graph.attrs["json"])
-
-
-def _save_json(graph: Graph) -> Graph:
-    graph.attrs["json"] = texts.save_json(graph)
-    return graph
 
 
 def _place_device(graph: Graph) -> Graph:
@@ -66,46 +61,28 @@ def _print_ir(graph: Graph) -> Graph:
     return graph
 
 
-_SIZES = ("storage_id", "storage_offset", "storage_inplace_index", "storage_allocated_bytes", "storage_peak_live_bytes")
-
-
-_SIZED = {"change_graph": True, "requires": ["shape", "dtype"]}
-
-
 def register_own() -> None:
     """Register them, once.
 
     Examples
     --------
     >>> import weft
-    >>> weft.graph.get_pass("PlanMemory").requires
-    ('shape', 'dtype')
+    >>> weft.graph.get_pass("Gradient").requires
+    ('grad_ys', 'grad_xs')
     """
     passes: list[tuple[tuple[str, str], Callable[[Graph], Graph], dict[str, Any]]] = [
         (("infer_shape", "InferShape"), _infer_shape, {"provides": ["shape", "shape_num_unknown_nodes"]}),
         (("infer_type", "InferType"), _infer_type, {"provides": ["dtype"]}),
         (("load_json", "LoadJSON"), _load_json, {"change_graph": True, "requires": ["json"]}),
-        (("save_json", "SaveJSON"), _save_json, {"provides": ["json"]}),
-        (("order_mutation", "OrderMutation"), rewriting.order_mutation, {"change_graph": True}),
         (
             ("place_device", "PlaceDevice"),
             _place_device,
             {"change_graph": True, "requires": ["device_assign_map"], "provides": ["device"]},
         ),
         (("gradient", "Gradient"), _gradient, {"change_graph": True, "requires": ["grad_ys", "grad_xs"]}),
-        (
-            ("plan_memory", "PlanMemory"),
-            planning.plan_memory,
-            {"requires": ["shape", "dtype"], "provides": list(_SIZES)},
-        ),
         (("correct_layout", "CorrectLayout"), _correct_layout, {"change_graph": True, "provides": ["layout"]}),
         (("print_ir", "PrintGraphIR"), _print_ir, {"provides": ["graphir"]}),
-        (("eliminate_common", "EliminateCommon"), rewriting.eliminate_common, {"change_graph": True}),
-        (("eliminate_dead", "EliminateDead"), rewriting.eliminate_dead, {"change_graph": True}),
         (("fold_constants", "FoldConstants"), rewriting.fold_constants, {"change_graph": True}),
-        (("eliminate_identity", "EliminateIdentity"), rewriting.eliminate_identity, _SIZED),
-        (("functionalise", "Functionalise"), rewriting.functionalise, {"change_graph": True}),
-        (("fuse", "Fuse"), rewriting.fuse, {"change_graph": True}),
     ]
     known = registered.list_passes()
     for names, function, options in passes:

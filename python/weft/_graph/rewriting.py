@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING
 
 from weft._core import (
     Node,
+    graph_apply_pass,
     graph_correct_layout,
-    graph_eliminate_common,
-    graph_eliminate_dead,
-    graph_eliminate_identity,
     graph_fold_constants,
     graph_functionalise,
-    graph_fuse,
-    graph_order_mutation,
 )
 from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
 from weft._graph.constants import LARGEST, constant
@@ -42,7 +38,7 @@ def eliminate_identity(graph: Graph) -> Graph:
     >>> [node.op.name for node in g.eliminate_identity(sized).indexed_graph().nodes if node.op]
     ['exp']
     """
-    return Graph._of(graph_eliminate_identity(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "eliminate_identity"))
 
 
 def functionalise(graph: Graph, *, states: bool = False) -> Graph:
@@ -108,7 +104,7 @@ def fuse(graph: Graph) -> Graph:
     }
     <BLANKLINE>
     """
-    return Graph._of(graph_fuse(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "fuse"))
 
 
 def order_mutation(graph: Graph) -> Graph:
@@ -116,7 +112,7 @@ def order_mutation(graph: Graph) -> Graph:
 
     What reads a version comes before the call that mutates it, and after the one that made it.
     """
-    return Graph._of(graph_order_mutation(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "order_mutation"))
 
 
 def correct_layout(graph: Graph, layouts: Mapping[str, str] | None = None) -> Graph:
@@ -147,12 +143,12 @@ def eliminate_common(graph: Graph) -> Graph:
     >>> len(weft.graph.eliminate_common(weft.graph.Graph(weft.exp(x) + weft.exp(x))).indexed_graph())
     3
     """
-    return Graph._of(graph_eliminate_common(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "eliminate_common"))
 
 
 def eliminate_dead(graph: Graph) -> Graph:
     """Return the graph without calls of which nothing is used: those that only come before others."""
-    return Graph._of(graph_eliminate_dead(core_of(graph)))
+    return Graph._of(graph_apply_pass(core_of(graph), "eliminate_dead"))
 
 
 def fold_constants(graph: Graph) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -66,6 +67,21 @@ def _infer_same(name: str) -> Any:
 @register_op("linalg.cholesky", infer=_infer_same("cholesky"))
 def cholesky(out: Elements, x: Elements, *, upper: bool = False) -> None:
     out[...] = np.linalg.cholesky(x, upper=upper)
+
+
+def _adjoint(x: Any) -> Any:
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def _as_floating(x: Any) -> Any:
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def _cholesky_by_cupy(out: Any, x: Any, *, upper: bool = False) -> None:
+    out[...] = _adjoint(np.linalg.cholesky(_adjoint(x))) if upper else np.linalg.cholesky(x)
+
+
+state(cholesky, cupy=_cholesky_by_cupy)
 
 
 @register_op("linalg.inv", infer=_infer_same("inv"))
@@ -174,6 +190,13 @@ def svdvals(s: Elements, x: Elements) -> None:
     s[...] = np.linalg.svdvals(x)
 
 
+def _svdvals_by_cupy(out: Any, x: Any) -> None:
+    out[...] = np.linalg.svd(x, compute_uv=False)
+
+
+state(svdvals, cupy=_svdvals_by_cupy)
+
+
 def _infer_solve(x1: Aval, x2: Aval) -> Aval:
     stack, n = _square("solve", x1)
     dtype = np.result_type(_floating(x1.dtype), _floating(x2.dtype))
@@ -214,6 +237,19 @@ def matrix_rank(out: Elements, x: Elements, *rtol: Any) -> None:
         out[...] = np.linalg.matrix_rank(x, rtol=rtol[0] if rtol else None)
 
 
+def _matrix_rank_by_cupy(out: Any, x: Any, *rtol: Any) -> None:
+    if 0 in x.shape[-2:]:
+        out[...] = 0
+        return
+    values = np.linalg.svd(_as_floating(x), compute_uv=False)
+    share = rtol[0] if rtol else max(x.shape[-2:]) * float(np.finfo(values.dtype).eps)
+    bound = np.max(values, axis=-1) * share
+    np.sum(values > bound[..., None], axis=-1, dtype=out.dtype, out=out)
+
+
+state(matrix_rank, cupy=_matrix_rank_by_cupy)
+
+
 no_gradient("linalg.matrix_rank")
 
 
@@ -227,6 +263,14 @@ def _infer_pinv(x: Aval, *rtol: Aval) -> Aval:
 def pinv(out: Elements, x: Elements, *rtol: Any) -> None:
     tolerance: Any = rtol[0] if rtol else None
     out[...] = np.linalg.pinv(x.astype(out.dtype, copy=False), rtol=tolerance)
+
+
+def _pinv_by_cupy(out: Any, x: Any, *rtol: Any) -> None:
+    share = rtol[0] if rtol else max(x.shape[-2:]) * float(np.finfo(out.dtype).eps)
+    out[...] = np.linalg.pinv(x.astype(out.dtype, copy=False), share)
+
+
+state(pinv, cupy=_pinv_by_cupy)
 
 
 def _infer_matrix_power(x: Aval, *, n: int) -> Aval:
@@ -253,6 +297,13 @@ def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") ->
 @register_op("linalg.matrix_norm", infer=_infer_matrix_norm)
 def matrix_norm(out: Elements, x: Elements, *, keepdims: bool = False, ord: Norm = "fro") -> None:
     out[...] = np.linalg.matrix_norm(x.astype(_floating(x.dtype), copy=False), keepdims=keepdims, ord=ord)
+
+
+def _matrix_norm_by_cupy(out: Any, x: Any, *, keepdims: bool = False, ord: Any = "fro") -> None:
+    out[...] = np.linalg.norm(_as_floating(x), ord, (-2, -1), keepdims)
+
+
+state(matrix_norm, cupy=_matrix_norm_by_cupy)
 
 
 def _push_vector_norm(
@@ -302,6 +353,19 @@ def vector_norm(
         out[...] = np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     else:
         out[...] = np.abs(x) if ord else x != 0
+
+
+def _vector_norm_by_cupy(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: object) -> None:
+    if not axis:
+        out[...] = np.abs(x) if ord else x != x.dtype.type(0)
+        return
+    rest = [i for i in range(x.ndim) if i not in axis]
+    lengths = [x.shape[i] for i in rest]
+    rows = np.transpose(_as_floating(x), (*axis, *rest)).reshape((math.prod(x.shape[i] for i in axis), *lengths))
+    out[...] = np.linalg.norm(rows, ord, 0).reshape(out.shape)
+
+
+state(vector_norm, cupy=_vector_norm_by_cupy)
 
 
 vector_norm.set_attribute("push", _push_vector_norm)

@@ -87,6 +87,13 @@ def _einsum(out: Elements, *arrays: Elements, subscripts: str, optimize: Any = F
     np.einsum(subscripts, *arrays, out=out, optimize=optimize)
 
 
+def _einsum_by_cupy(out: Any, *arrays: Any, subscripts: str, optimize: Any = False) -> None:
+    np.copyto(out, np.einsum(subscripts, *arrays, optimize=optimize), casting="unsafe")
+
+
+state(_einsum, cupy=_einsum_by_cupy)
+
+
 def _answer_einsum(*arrays: Elements, subscripts: str, optimize: Any = False) -> object:
     return np.einsum(subscripts, *arrays, optimize=optimize)
 

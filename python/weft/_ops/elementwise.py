@@ -23,7 +23,9 @@ from weft._core import NDArray
 from weft._ops.derivatives import CONSTANT, linear, of_operand, of_pair, of_result
 from weft._ops.ufuncs import MADE, binary, unary
 from weft._ops.unbroadcast import apply, cast_like, choose, conjugate as conjugated, fit
+from weft._registry.defaults import state
 from weft._registry.gradients import needs, reading
+from weft._registry.op import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,6 +121,10 @@ def _extreme(better: Callable[[Any, Any], Any], *, past_nan: bool) -> Gradient:
 def _wide(body: str) -> Callable[[tuple[DType, ...]], str | None]:
     """Return the CUDA C++ of a function of how far apart numbers lie: half precision is computed in single."""
     return lambda dtypes: body if dtypes[0].kind == "f" and dtypes[0].itemsize > 2 and len(set(dtypes)) == 1 else None
+
+
+def _spacing_by_cupy(out: Any, x: Any) -> None:
+    np.subtract(np.nextafter(x, np.copysign(np.inf, x)), x, out=out)
 
 
 def _cuda_ldexp(dtypes: tuple[DType, ...]) -> str | None:
@@ -402,5 +408,6 @@ subtract = binary(
 
 # fmt: on
 
+state(get_op("spacing"), cupy=_spacing_by_cupy)
 globals()["__all__"] = MADE  # type checkers go by the rows
 __test__ = {name: globals()[name].__doc__ for name in MADE}  # doctest finds functions made elsewhere by this alone

@@ -113,6 +113,23 @@ def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: floa
     np.copyto(out, found.reshape(out.shape))
 
 
+def _cov_by_cupy(out: Any, x: Any, *others: Any, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:
+    rows = [each.reshape((1, -1)) if each.ndim <= 1 else each if rowvar else each.T for each in (x, *others)]
+    samples = np.concatenate([row.astype(out.dtype, copy=False) for row in rows])
+    count = samples.shape[1]
+    samples = samples - np.sum(samples, axis=1, keepdims=True) / count
+    found = np.dot(samples, np.conj(samples.T)) / float(max(count - ddof, 0))
+    if scaled:
+        deviations = np.sqrt(np.real(np.diagonal(found)))
+        found = found / deviations[:, None] / deviations
+        parts = [np.clip(part, -1, 1) for part in ((found.real, found.imag) if found.dtype.kind == "c" else (found,))]
+        found = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+    np.copyto(out, found.reshape(out.shape))
+
+
+state(_cov, cupy=_cov_by_cupy)
+
+
 state(_cov, superlinear=True)
 
 

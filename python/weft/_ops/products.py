@@ -132,6 +132,17 @@ def _vecdot(out: Elements, x1: Elements, x2: Elements, *, axis: int) -> None:
     np.vecdot(x1, x2, out=out, axes=pairs)
 
 
+def _vecdot_by_cupy(out: Any, x1: Any, x2: Any, *, axis: int) -> None:
+    products = np.multiply(np.conj(x1) if x1.dtype.kind == "c" else x1, x2)
+    if out.dtype.kind == "b":
+        np.any(products, axis=axis, out=out)
+    else:
+        np.sum(products, axis=axis, dtype=out.dtype, out=out)
+
+
+state(_vecdot, cupy=_vecdot_by_cupy)
+
+
 state(_vecdot, superlinear=True, blas=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
@@ -135,6 +135,15 @@ def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, st
         np.copyto(out, np.flip(out, axis).copy())
 
 
+def _sort_by_cupy(out: Any, x: Any, *, axis: int, descending: bool = False, **_: object) -> None:
+    # Not in place, which CuPy does to contiguous arrays alone; backwards as on the CPU.
+    found = np.sort(np.flip(x, axis) if descending else x, axis=axis)
+    np.copyto(out, np.flip(found, axis) if descending else found)
+
+
+state(_sort, cupy=_sort_by_cupy)
+
+
 @lru_cache(maxsize=64)
 def _kernel(dtype: DType, count: int) -> Kernel | None:
     return kernel_sort("sort", dtype, count)
@@ -216,6 +225,17 @@ def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
 @register_op("lexsort", infer=_infer_lexsort)
 def _lexsort(out: Elements, *keys: Elements, axis: int) -> None:
     np.copyto(out, np.lexsort(keys, axis))
+
+
+def _lexsort_by_cupy(out: Any, *keys: Any, axis: int) -> None:
+    order = np.argsort(keys[0], axis=axis, kind="stable")
+    for key in keys[1:]:
+        again = np.argsort(np.take_along_axis(key, order, axis=axis), axis=axis, kind="stable")
+        order = np.take_along_axis(order, again, axis=axis)
+    np.copyto(out, order)
+
+
+state(_lexsort, cupy=_lexsort_by_cupy)
 
 
 no_gradient("argsort", "argpartition", "lexsort")

@@ -1,4 +1,15 @@
-"""`weft.scan` and `weft.cond`: loops and branches whose bodies take and return arrays."""
+"""`weft.scan` and `weft.cond`: loops and branches whose bodies take and return arrays.
+
+| operands | `scan` | `cond` |
+|---|---|---|
+| arrays, under `weft.eager`, or on a device | row by row: `loops.unrolled` | the chosen branch is called, here |
+| arrays, otherwise | a program of its own, recorded once: `_program_of` | the chosen branch is called, here |
+| arrays, in a recording | one op of it: `loops.looped` | one op of it: `branches.chosen` |
+| the same, heard by the tape | a node whose gradient is another loop: `loops` | a node whose gradient is a choice: `branches` |
+| symbols | a node with a symbol as its body: `weft._graph.control` | the same |
+
+Bodies and branches are recorded as parts of a recording (`subrecordings`).
+"""
 
 from __future__ import annotations
 

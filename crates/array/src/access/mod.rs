@@ -33,23 +33,23 @@
 
 mod array;
 mod enter;
-mod granted;
 mod ports;
 mod presence;
+mod readiness;
+mod rights;
 mod split;
-mod standing;
-mod telling;
+mod substitutes;
 mod uses;
 
 pub use array::Array;
 pub(crate) use enter::{check_open, enqueue, unwrite};
-pub use granted::{granted, granting};
-pub(crate) use granted::{refuse, refuse_bytes};
 pub(crate) use ports::{Bound, enter_touched};
 pub use ports::{Touch, Touched};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place, place_result};
 pub use presence::{known_devices, set_known_devices};
-pub use standing::{standing, stands_for};
+pub use rights::{granted, granting};
+pub(crate) use rights::{refuse, refuse_bytes};
+pub use substitutes::{standing, stands_for};
 
 use weft_engine::AccessKind;
 

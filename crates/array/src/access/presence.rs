@@ -52,6 +52,7 @@ pub(crate) fn place_result(pushing: &mut Pushing, inputs: &[(&Array, Access)], r
 #[inline]
 pub(crate) fn is_all_there(pushing: &mut Pushing, engine: &Engine, arrays: &[(&Array, Access)]) -> bool {
     !engine.is_closed()
+        && !engine.keeps_ops_back()
         && arrays.iter().all(|(array, access)| {
             let buffer = array.buffer();
             let ranges = buffer.ranges.get(pushing);

@@ -2,7 +2,8 @@
 
 use super::Call;
 use crate::access::place as place_of;
-use crate::memory::recorded::{Tag, is_recording, set_tag, tag, take_made};
+use crate::memory::recorded::{Tag, is_recording, set_tag, tag};
+use crate::memory::take_made;
 use crate::memory::{Buffer, Pushing};
 use crate::step::{Operands, Step};
 use crate::{Access, Array, ArrayError};

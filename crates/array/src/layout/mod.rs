@@ -1,13 +1,15 @@
 //! Where the elements of an array lie in its buffer.
 
-mod dtype;
+mod scalar;
 
-pub(crate) use dtype::Element;
-pub use dtype::{DType, Scalar};
+pub(crate) use scalar::Element;
+pub use scalar::Scalar;
 
 use crate::ArrayError;
 use smallvec::SmallVec;
 use std::ops::Range;
+pub use weft_shape::DType;
+use weft_shape::{broadcast_into, broadcast_length};
 
 /// Lengths of the axes.
 pub type Shape = SmallVec<[usize; 4]>;
@@ -156,14 +158,25 @@ impl Layout {
         let missing = to.len().checked_sub(self.shape.len()).ok_or_else(refuse)?;
         let mut strides = Strides::from_elem(0, to.len());
         for axis in 0..self.shape.len() {
-            match (self.shape[axis], to[missing + axis]) {
-                (from, to) if from == to => strides[missing + axis] = self.strides[axis],
-                (1, _) => {}
-                _ => return Err(refuse()),
+            let (from, to) = (self.shape[axis], to[missing + axis]);
+            if broadcast_length(from, to) != Some(to) {
+                return Err(refuse());
+            }
+            if from == to {
+                strides[missing + axis] = self.strides[axis];
             }
         }
         Ok(strides)
     }
+}
+
+/// The shape to which two broadcast.
+#[must_use]
+#[inline]
+pub fn broadcast_shapes(one: &[usize], other: &[usize]) -> Option<Shape> {
+    let (long, short) = if one.len() < other.len() { (other, one) } else { (one, other) };
+    let mut shape = Shape::from_slice(long);
+    broadcast_into(&mut shape, short).then_some(shape)
 }
 
 #[cfg(test)]

@@ -7,10 +7,26 @@ use super::recorded::{self, Tag};
 use super::storage::{Backing, Storage, Within};
 use crate::ArrayError;
 use std::any::Any;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use weft_engine::{Cause, Engine, Variable, handles};
+
+thread_local! {
+    /// Buffers made for a recording that keeps them.
+    static MADE: RefCell<Vec<Weak<Buffer>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes a buffer of a recording that keeps what is held when it ends.
+fn note_made(buffer: &Arc<Buffer>) {
+    MADE.with_borrow_mut(|made| made.push(Arc::downgrade(buffer)));
+}
+
+/// Takes what was noted.
+pub(crate) fn take_made() -> Vec<Weak<Buffer>> {
+    MADE.take()
+}
 
 /// What a buffer's bytes are.
 enum Memory {
@@ -88,7 +104,7 @@ impl Buffer {
             None => Self::on_host(engine, bytes),
             Some(tag) if tag.keeps() => {
                 let made = Self::on_host(engine, bytes);
-                recorded::note_made(&made);
+                note_made(&made);
                 made
             }
             Some(tag) => Self::recorded(engine, bytes, false, tag),
@@ -168,7 +184,7 @@ impl Buffer {
             None => Self::on_device(engine, bytes, false, memory, None),
             Some(tag) if tag.keeps() => {
                 let made = Self::on_device(engine, bytes, false, memory, None);
-                recorded::note_made(&made);
+                note_made(&made);
                 made
             }
             Some(tag) => Self::on_device(engine, bytes, false, memory, Some(InRecording { tag, stands_for: 0 })),

@@ -9,6 +9,7 @@ mod ranges;
 pub mod recorded;
 mod storage;
 
+pub(crate) use buffer::take_made;
 pub use buffer::{Buffer, Ownership};
 pub use elsewhere::{Elsewhere, Home};
 pub use pool::Block;

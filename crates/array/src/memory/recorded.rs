@@ -1,8 +1,7 @@
 //! The mode of this thread's pushes, and memory that has its place in a recording alone.
 
-use super::buffer::Buffer;
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// A recording, for the arrays that belong to it.
 #[derive(Debug)]
@@ -76,18 +75,6 @@ struct Word {
 thread_local! {
     static WORD: Cell<Word> = const { Cell::new(Word { records: false, grants: 0 }) };
     static TAG: RefCell<Option<Arc<Tag>>> = const { RefCell::new(None) };
-    /// Buffers made for a recording that keeps them.
-    static MADE: RefCell<Vec<Weak<Buffer>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Notes a buffer of a recording that keeps what is held when it ends.
-pub(crate) fn note_made(buffer: &Arc<Buffer>) {
-    MADE.with_borrow_mut(|made| made.push(Arc::downgrade(buffer)));
-}
-
-/// Takes what was noted.
-pub(crate) fn take_made() -> Vec<Weak<Buffer>> {
-    MADE.take()
 }
 
 /// Whether this thread records the ops that it pushes.

@@ -169,7 +169,7 @@ impl Hand {
         let span = jobs[0].with_engine(Engine::start_span);
         let mut prepared = Vec::with_capacity(jobs.len());
         let mut lifetimes = Lifetimes::default();
-        jobs.iter().enumerate().for_each(|(at, job)| lifetimes.note(at, &lock(&job.step)));
+        jobs.iter().enumerate().for_each(|(at, job)| lifetimes.note(at, &lock(&job.step).sources));
         for at in 0..jobs.len() {
             let next = lock(&jobs[at].step).prepare(&mut lifetimes, at);
             match next {

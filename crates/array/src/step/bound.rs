@@ -1,7 +1,7 @@
 //! A strided loop with the arrays that it is to run on, once.
 
 use super::kernel::Pointers;
-use super::lifetimes::Lifetimes;
+use super::lifetimes::{Lifetimes, Source};
 use super::strided::{Copies, Operand, Strided};
 use super::walk::Walk;
 use crate::memory::{Buffer, Storage};
@@ -10,12 +10,6 @@ use smallvec::SmallVec;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 use weft_engine::{Cause, Engine, OpContext, Payload};
-
-/// An input of a pushed op.
-pub(crate) enum Source {
-    Buffer { buffer: Arc<Buffer>, offset: usize },
-    Scalar,
-}
 
 /// A step that is one's own, or also somebody else's.
 #[allow(clippy::large_enum_variant)] // the large one is the usual one, and is moved into a box with its op
@@ -134,7 +128,7 @@ impl Bound {
     /// Runs all of it. The caller's accesses are granted.
     pub(crate) fn run(&mut self) -> Result<(), Cause> {
         let mut lifetimes = Lifetimes::default();
-        lifetimes.note(0, self);
+        lifetimes.note(0, &self.sources);
         let prepared = self.prepare(&mut lifetimes, 0)?;
         // SAFETY: as the caller says.
         unsafe { prepared.run(0..prepared.walk.shape[0]) };

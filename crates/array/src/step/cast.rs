@@ -7,6 +7,17 @@ use super::kernel::StridedLoop;
 use crate::DType;
 use std::ffi::{c_char, c_void};
 
+/// Elements at most that an op of their own casts before they are used. Of more, the loops cast a piece at a time, which stays in
+/// the cache.
+const APART: usize = 1 << 14;
+
+/// Whether an operand of so many elements is cast by an op of its own.
+#[must_use]
+#[inline]
+pub const fn is_cast_apart(elements: usize) -> bool {
+    elements <= APART
+}
+
 /// A truth value as it lies in an array.
 #[derive(Clone, Copy)]
 struct Truth(u8);

@@ -77,11 +77,9 @@ impl Function {
     }
 
     pub(super) fn inputs(self) -> usize {
-        match self {
-            Self::Add | Self::Subtract | Self::Multiply | Self::Divide | Self::Minimum | Self::Maximum => 2,
-            Self::And | Self::Or | Self::Xor => 2,
-            _ => 1,
-        }
+        let of_two = [Self::Add, Self::Subtract, Self::Multiply, Self::Divide, Self::Minimum, Self::Maximum];
+        let is_of_two = of_two.contains(&self) || [Self::And, Self::Or, Self::Xor].contains(&self);
+        1 + usize::from(is_of_two)
     }
 }
 

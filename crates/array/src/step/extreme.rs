@@ -1,8 +1,9 @@
 //! Where the largest, or the smallest, elements along an axis are.
 
 use super::Operands;
+use super::kernel::signed;
 use super::opaque::Opaque;
-use super::walk::{Walk, signed};
+use super::walk::Walk;
 use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;

@@ -241,8 +241,8 @@ fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(R
             continue; // a loop by itself is NumPy's
         }
         let all: Vec<Line> = of_chain().map(|(_, line)| line.clone()).collect();
-        let lives = |slot: usize| reads_first(&loops[range.end..], operands, Part::Slot(slot));
-        if let Some(chain) = Chain::new(&all, *dtype, vectors, &lives) {
+        let is_read_after = |slot: usize| reads_first(&loops[range.end..], operands, Part::Slot(slot));
+        if let Some(chain) = Chain::new(&all, *dtype, vectors, &is_read_after) {
             made.push((range, chain));
         }
     }

@@ -1,7 +1,6 @@
 //! Strided loops.
 
 use super::exact::{Exact, Function, exact};
-use super::walk::signed;
 use crate::ArrayError;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -264,4 +263,11 @@ pub fn copy_loop(dtype: DType) -> StridedLoop {
         Some(kernel) => kernel.with_effort(0).with_name("positive"),
         None => unreachable!("two operands are not too many"),
     }
+}
+
+/// A length as NumPy's loops take it. Layouts were checked to be below `isize::MAX`.
+#[allow(clippy::cast_possible_wrap)]
+#[inline]
+pub(crate) const fn signed(length: usize) -> isize {
+    length as isize
 }

@@ -5,11 +5,16 @@
 //! operand: no handle on it is left, and no other op reads it. Only a holder of a buffer can clone it. If only operands
 //! of these ops hold a buffer, it stays so.
 
-use super::bound::{Bound, Source};
 use crate::memory::{Buffer, Storage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_engine::handles;
+
+/// An input of a pushed op.
+pub(crate) enum Source {
+    Buffer { buffer: Arc<Buffer>, offset: usize },
+    Scalar,
+}
 
 struct Use {
     buffer: *const Buffer,
@@ -27,9 +32,9 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// The op `at` is one of them.
-    pub(crate) fn note(&mut self, at: usize, step: &Bound) {
-        for source in &step.sources {
+    /// The op `at` is one of them, and reads these.
+    pub(crate) fn note(&mut self, at: usize, sources: &[Source]) {
+        for source in sources {
             let Source::Buffer { buffer, .. } = source else { continue };
             let buffer = Arc::as_ptr(buffer);
             match self.uses.iter_mut().find(|known| known.buffer == buffer) {

@@ -4,8 +4,8 @@
 //! A large product falls into blocks of its output, which may run side by side. Where the blocks end depends on the shape
 //! alone, and so do the bits of the result: not on the workers, nor on their number.
 
-use super::kernel::StridedLoop;
-use super::walk::{Walk, signed};
+use super::kernel::{StridedLoop, signed};
+use super::walk::Walk;
 use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;

@@ -21,14 +21,15 @@ mod trial;
 mod walk;
 
 pub use blocked::{Blocked, Lanes};
-pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
-pub use cast::cast_loop;
+pub(crate) use bound::{Bound, Plan, Prepared, RunBound};
+pub use cast::{cast_loop, is_cast_apart};
 pub use choose::choose_loop;
 pub(crate) use extreme::Extreme;
 pub use extreme::Which;
 pub use fused::{Fused, Part, Slots};
+pub(crate) use kernel::signed;
 pub use kernel::{StridedLoop, copy_loop};
-pub(crate) use lifetimes::Lifetimes;
+pub(crate) use lifetimes::{Lifetimes, Source};
 pub use matmul::Matmul;
 pub(crate) use opaque::{Hosted, Native};
 pub use opaque::{Issued, Members, Neighbour, Opaque, Together};
@@ -36,7 +37,7 @@ pub use portion::Portion;
 pub use reduce::Reduce;
 pub use sort::{SortLoop, sort_step};
 pub use strided::{Operand, Strided};
-pub(crate) use walk::{PER_BYTE, Walk, signed};
+pub(crate) use walk::{PER_BYTE, Walk};
 
 use crate::{Access, Array, ArrayError, DType};
 use std::sync::Arc;

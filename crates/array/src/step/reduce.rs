@@ -4,8 +4,8 @@
 //! which the loop adds the others. Along the innermost axis the loop sees all of them together, and so may sum in pairs; how the elements are walked over
 //! depends on the layout alone, and so do the results.
 
-use super::kernel::{Pointers, StridedLoop, copy_loop};
-use super::walk::{PER_BYTE, Walk, signed};
+use super::kernel::{Pointers, StridedLoop, copy_loop, signed};
+use super::walk::{PER_BYTE, Walk};
 use crate::layout::Element;
 use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType, Scalar};

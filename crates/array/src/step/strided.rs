@@ -1,8 +1,8 @@
 //! A strided loop over operands of certain layouts, apart from where these lie.
 
 use super::Given;
-use super::kernel::{OPERANDS, Pointers, StridedLoop};
-use super::walk::{Walk, signed};
+use super::kernel::{OPERANDS, Pointers, StridedLoop, signed};
+use super::walk::Walk;
 use crate::layout::Element;
 use crate::{Array, ArrayError, DType, Scalar, Strides};
 use smallvec::SmallVec;

@@ -1,6 +1,6 @@
 //! How loops walk over operands of any layout.
 
-use super::kernel::{OPERANDS, StridedLoop};
+use super::kernel::{OPERANDS, StridedLoop, signed};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -198,13 +198,6 @@ impl Walk {
             }
         }
     }
-}
-
-/// A length as NumPy's loops take it. Layouts were checked to be below `isize::MAX`.
-#[allow(clippy::cast_possible_wrap)]
-#[inline]
-pub(crate) const fn signed(length: usize) -> isize {
-    length as isize
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! Arrays as Python holds them: the handle, the tape's knowledge of its value, dtypes, operators.
 
-pub(crate) mod dtypes;
-mod look;
 mod ndarray;
 pub(crate) mod numpy;
 pub(crate) mod operator;
+mod peek;
 pub(crate) mod tape;
 
-pub(crate) use look::check_look;
 pub(crate) use ndarray::NDArray;
+pub(crate) use peek::check_look;
 
-use crate::errors;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::ArrayError;
 

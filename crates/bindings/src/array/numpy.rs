@@ -1,6 +1,6 @@
 //! NumPy's own arrays by its C API: making or inspecting one takes a tenth of the time of a call of its class.
 
-use super::dtypes;
+use crate::interpreter::dtypes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

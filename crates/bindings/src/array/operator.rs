@@ -1,10 +1,10 @@
 //! Operators, and their operands.
 
-use super::dtypes;
+use crate::interpreter::dtypes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
-use weft_array::{DType, Scalar, Shape};
+use weft_array::{DType, Scalar};
 
 /// Operators, by the names of the array API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,20 +113,4 @@ fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
         }
         _ => value.extract().ok().map(Scalar::Int),
     }
-}
-
-/// The shape to which two are broadcast.
-pub(crate) fn broadcast(left: &[usize], right: &[usize]) -> Option<Shape> {
-    let (long, short) = if left.len() < right.len() { (right, left) } else { (left, right) };
-    let mut shape = Shape::from_slice(long);
-    let missing = long.len() - short.len();
-    for (length, &other) in shape[missing..].iter_mut().zip(short) {
-        match (*length, other) {
-            (a, b) if a == b => {}
-            (1, b) => *length = b,
-            (_, 1) => {}
-            _ => return None,
-        }
-    }
-    Some(shape)
 }

@@ -2,9 +2,9 @@
 
 use super::memory::buffer_of;
 use super::runtime;
-use crate::location::Location;
-use crate::stall;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::location::Location;
+use crate::interpreter::stall;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 use weft_array::Array;

@@ -3,7 +3,7 @@
 //! `weft._cuda.fused` writes the kernel: the functions of the steps one after the other, each with the casts and the
 //! rounding that it has alone.
 
-use crate::array::dtypes;
+use crate::interpreter::dtypes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;

@@ -2,8 +2,9 @@
 //! op's accesses, and the op's own fence follows their work.
 
 use super::memory::buffer_of;
-use crate::array::{dtypes, raised};
-use crate::errors;
+use crate::array::raised;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;

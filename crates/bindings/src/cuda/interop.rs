@@ -3,11 +3,12 @@
 use super::hosted::{DeviceMemory, granted_place};
 use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
-use crate::array::{NDArray, check_look, dtypes, raised};
+use crate::array::tape::moves::now;
+use crate::array::{NDArray, check_look, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::tape::moves::now;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::Layout;
 use weft_cuda::driver::{DeviceAddress, StreamHandle};

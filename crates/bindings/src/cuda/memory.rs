@@ -1,9 +1,10 @@
 //! Arrays in the memory of a device.
 
 use super::runtime;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::{Array, Buffer, DType, Layout, Ownership};
 use weft_cuda::{Device, DeviceBuffer};

@@ -8,14 +8,14 @@
 //! | `transfers` | copies between the host and devices, and between devices |
 //! | `elementwise`, `fusion` | native launches of element-wise kernels; those of a recording, of which several become one |
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
-//! | `bare` | what benchmarks measure launches against |
+//! | `floors` | what benchmarks measure launches against |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
 //! | `times` | when ops ran on devices, for traces |
 //! | `hosted` | Python callables on the stream of their op |
 
-pub(crate) mod bare;
 pub(crate) mod elementwise;
 pub(crate) mod fences;
+pub(crate) mod floors;
 pub(crate) mod fusion;
 pub(crate) mod hosted;
 pub(crate) mod interop;

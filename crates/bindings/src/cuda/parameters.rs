@@ -1,9 +1,10 @@
 //! Arguments of kernels: the given values against the source's parameters.
 
+use crate::array::NDArray;
 use crate::array::operator;
-use crate::array::{NDArray, dtypes};
-use crate::errors;
-use crate::tape::moves::now;
+use crate::array::tape::moves::now;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

@@ -1,8 +1,8 @@
 //! CUDA in this process: opened when it is first asked for, never by `import weft`.
 
-use crate::arguments;
-use crate::errors;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::arguments;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -1,7 +1,7 @@
 //! The times of devices, for traces.
 
 use super::runtime;
-use crate::wait;
+use crate::engine::wait;
 use pyo3::prelude::*;
 use std::time::Duration;
 use weft_cuda::Lane;

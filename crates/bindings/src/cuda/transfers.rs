@@ -5,12 +5,12 @@
 
 use super::elementwise::compact;
 use super::memory::expect;
+use crate::array::tape::moves::now;
 use crate::array::{NDArray, raised};
-use crate::errors;
-use crate::location::Location;
-use crate::tape::moves::now;
-use crate::trace;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
+use crate::payloads::trace;
 use pyo3::prelude::*;
 use weft_array::{Array, DType, Layout, recorded, recording};
 use weft_device::{CopyError, Noted};

@@ -1,6 +1,6 @@
 //! Engines and variables as Python holds them, and waits. Their methods are in `face`.
 
-mod room;
+mod backpressure;
 mod settings;
 mod tracing;
 pub(crate) mod variable;
@@ -8,7 +8,7 @@ pub(crate) mod wait;
 
 pub(crate) use settings::{Given, at_least_one, check_interval};
 
-use crate::exceptions::Exceptions;
+use crate::interpreter::exceptions::Exceptions;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// workers : int, optional
 ///     Worker threads; by default as many as this process may use processors. With
 ///     ``policy="per_device"``, threads of each device's compute lane.
-/// policy : {"work_stealing", "per_device", "serial"}, optional
-///     Who runs what. ``serial`` runs each op at its push, for debugging. Results never depend on it.
+/// policy : str, optional
+///     Who runs what, by default ``"work_stealing"``: one of ``weft._core.POLICIES``. ``"serial"`` runs each op at its push,
+///     and ``"shuffled:7"`` draws with the seed 7 in which order ops run, both for debugging. Results never depend on it.
 /// max_pending_ops : int, optional
 ///     How many ops may be pending. Pushes from inside ops are exempt.
 /// max_pending_bytes : int, optional

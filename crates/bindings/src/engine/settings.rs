@@ -1,8 +1,8 @@
 //! The settings of a `weft.Engine`.
 
-use crate::arguments;
-use crate::errors;
-use crate::host::Gil;
+use crate::interpreter::arguments;
+use crate::interpreter::errors;
+use crate::interpreter::host::Gil;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use weft_engine::{OnLimit, Policy, Settings};

@@ -1,7 +1,7 @@
 //! Traces of a `weft.Engine`.
 
 use super::Engine;
-use crate::trace::{self, Traced};
+use crate::payloads::trace::{self, Traced};
 use pyo3::prelude::*;
 use std::sync::PoisonError;
 use weft_engine::trace::Note;

@@ -1,9 +1,9 @@
 //! Waits: without the GIL, and with an ear for signals.
 
-use crate::errors;
-use crate::location::Location;
-use crate::stall;
-use crate::trace;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
+use crate::interpreter::stall;
+use crate::payloads::trace;
 use pyo3::prelude::*;
 use std::time::Duration;
 use weft_cuda::CudaError;

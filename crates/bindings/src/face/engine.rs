@@ -1,22 +1,22 @@
 //! The methods of `weft.Engine`.
 
 use super::process;
-use crate::arguments::{
+use crate::cuda::{fences, times};
+use crate::engine::variable::Variable;
+use crate::engine::wait;
+use crate::engine::{Engine, Given, at_least_one, check_interval};
+use crate::interpreter::arguments::{
     self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
     Priority, StallAfter, SwitchInterval, Timeout, Workers,
 };
-use crate::callable::{AsyncCallable, Callable};
-use crate::cuda::{fences, times};
-use crate::engine::{Engine, Given, at_least_one, check_interval};
-use crate::errors;
-use crate::exceptions::Exceptions;
-use crate::host::Gil;
-use crate::native::{KeepingAlive, Native};
+use crate::interpreter::errors;
+use crate::interpreter::exceptions::Exceptions;
+use crate::interpreter::host::Gil;
+use crate::interpreter::stall;
+use crate::payloads::callable::{AsyncCallable, Callable};
+use crate::payloads::native::{KeepingAlive, Native};
+use crate::payloads::trace;
 use crate::pushes::{Operator, Request};
-use crate::stall;
-use crate::trace;
-use crate::variable::Variable;
-use crate::wait;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -93,10 +93,10 @@ impl Engine {
         self.inner.given_name()
     }
 
-    /// The name of its policy.
+    /// The name of its policy, with its seed if it has one.
     #[getter]
-    fn policy(&self) -> &'static str {
-        self.inner.policy().name()
+    fn policy(&self) -> String {
+        self.inner.policy().to_string()
     }
 
     /// How many workers it was made with; 0 for ``serial``.

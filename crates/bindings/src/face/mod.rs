@@ -2,8 +2,8 @@
 
 mod engine;
 mod ndarray;
+mod operand;
 mod part;
 pub(crate) mod process;
 pub(crate) mod scope;
-mod taken;
 mod values;

@@ -1,16 +1,17 @@
 //! The methods of `weft.NDArray`.
 
+use super::operand::Taken;
 use super::part;
-use super::taken::Taken;
-use crate::arguments;
 use crate::array::operator::Operator;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::tape;
+use crate::array::tape::moves::{self, now};
+use crate::array::{NDArray, raised};
 use crate::cuda::fences;
 use crate::engine::Engine;
-use crate::errors;
+use crate::interpreter::arguments;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use crate::pushes::{Lasting, binary, in_place, memory, unary};
-use crate::tape;
-use crate::tape::moves::{self, now};
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};

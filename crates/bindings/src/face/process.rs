@@ -1,9 +1,9 @@
 //! The exit of the process.
 
 use crate::cuda::runtime;
-use crate::errors;
-use crate::location::Location;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use pyo3::exceptions::PyBaseExceptionGroup;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};

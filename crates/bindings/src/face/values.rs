@@ -2,8 +2,8 @@
 
 use crate::array::{NDArray, check_look, raised};
 use crate::cuda::fences::{self, Until};
+use crate::engine::wait;
 use crate::pushes::{Lasting, kinds, memory};
-use crate::wait;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use super::graphs::GraphCore;
 use super::registry::face;
 use super::values::attributes_to_python;
-use crate::errors;
+use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};

@@ -1,10 +1,11 @@
 //! The base of `weft.graph.Graph`, and `weft.graph.IndexedGraph`.
 
-use super::held::{Held, object};
 use super::nodes::PyNode;
+use super::py_values::{Held, object};
 use super::symbols::SymbolCore;
-use super::values::{dtype_to_python, optional_dtype, shape_from_python, shape_to_python};
-use crate::errors;
+use super::values::{optional_dtype, shape_from_python, shape_to_python};
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ fn to_python<'py>(py: Python<'py>, value: &AnyAttribute) -> PyResult<Bound<'py, 
     }
     if let Some(dtypes) = value.downcast_ref::<DTypes>() {
         let dtypes: PyResult<Vec<_>> =
-            dtypes.iter().map(|dtype| dtype.map(|dtype| dtype_to_python(py, dtype)).transpose()).collect();
+            dtypes.iter().map(|dtype| dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose()).collect();
         return dtypes?.into_pyobject(py);
     }
     if let Some(numbers) = value.downcast_ref::<Vec<i64>>() {

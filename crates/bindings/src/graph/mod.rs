@@ -5,10 +5,10 @@
 
 pub(crate) mod calls;
 pub(crate) mod graphs;
-pub(crate) mod held;
 pub(crate) mod nodes;
 pub(crate) mod passes;
 pub(crate) mod plan;
+pub(crate) mod py_values;
 pub(crate) mod registry;
 mod rules;
 pub(crate) mod symbols;

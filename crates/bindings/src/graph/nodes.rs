@@ -2,8 +2,8 @@
 
 use super::registry::{OpEntry, face};
 use super::values::{attributes_from_python, attributes_to_python};
-use crate::errors;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString};

@@ -1,21 +1,22 @@
 //! Passes as functions.
 
 use super::graphs::{GraphCore, from_python, items};
-use super::held::thrown;
 use super::nodes::{PyNode, PyNodeEntry};
+use super::py_values::thrown;
 use super::registry::OpEntry;
 use super::symbols::SymbolCore;
-use super::values::{dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
-use crate::errors;
+use super::values::{dtype_from_python, shape_from_python, shape_to_python};
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
-use weft_graph::plan::Memory;
 use weft_graph::registry::RuleError;
 use weft_graph::{GraphError, NodeEntry, NodeRef, Registry, json};
+use weft_plan::Memory;
 
 fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResult<GraphCore> {
     result.map(GraphCore).map_err(|error| errors::graph(py, error))
@@ -130,16 +131,10 @@ pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str)
     let dtypes = graph.0.wanted::<DTypes>(DTYPE, "infer_type").map_err(raise)?;
     let list = |part: &Vec<usize>| {
         let found: PyResult<Vec<_>> =
-            part.iter().map(|&at| dtypes[at].map(|dtype| dtype_to_python(py, dtype)).transpose()).collect();
+            part.iter().map(|&at| dtypes[at].map(|dtype| dtypes::to_python(py, dtype)).transpose()).collect();
         PyList::new(py, found?)
     };
     parts.iter().map(list).collect()
-}
-
-/// Adds control dependencies that keep mutations in order.
-#[pyfunction]
-pub(crate) fn graph_order_mutation(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
-    done(py, passes::order_mutation(&graph.0))
 }
 
 /// Places nodes on devices.
@@ -212,40 +207,16 @@ pub(crate) fn graph_correct_layout(
     done(py, passes::correct_layout(&graph.0, &layouts))
 }
 
-/// Merges equal calls.
-#[pyfunction]
-pub(crate) fn graph_eliminate_common(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
-    done(py, passes::eliminate_common(&graph.0))
-}
-
-/// Drops calls whose result is their first input.
-#[pyfunction]
-pub(crate) fn graph_eliminate_identity(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
-    done(py, passes::eliminate_identity(&graph.0))
-}
-
 /// Makes mutations values; with `states` the last ones of variables are outputs, too.
 #[pyfunction]
 pub(crate) fn graph_functionalise(py: Python<'_>, graph: &GraphCore, states: bool) -> PyResult<GraphCore> {
     done(py, passes::functionalise(&graph.0, states))
 }
 
-/// Makes one call of element-wise neighbours.
-#[pyfunction]
-pub(crate) fn graph_fuse(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
-    done(py, passes::fuse(&graph.0))
-}
-
 /// Lets an op that passes make of others say of itself what follows from those.
 #[pyfunction]
 pub(crate) fn graph_describe_derived(py: Python<'_>, op: &OpEntry) -> PyResult<()> {
     passes::describe_derived(&op.0).map_err(|error| errors::graph(py, error))
-}
-
-/// Drops what nobody needs.
-#[pyfunction]
-pub(crate) fn graph_eliminate_dead(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
-    done(py, passes::eliminate_dead(&graph.0))
 }
 
 /// Computes what rests on constants; `evaluate(node)` answers with entries, or None.

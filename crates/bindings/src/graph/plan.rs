@@ -1,10 +1,10 @@
 //! The planner of offsets.
 
-use crate::errors;
+use crate::interpreter::errors;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::cell::RefCell;
-use weft_graph::plan::{Options, PlanError, plan_offsets as plan};
+use weft_plan::{Options, PlanError, plan_offsets as plan};
 
 /// Writes an offset for each interval into `out`; returns the size of the memory and its lower bound.
 ///

@@ -1,10 +1,11 @@
 //! The record of an op in the registry, and its groups.
 
-use super::held::{Held, object, thrown};
 use super::nodes::PyNode;
+use super::py_values::{Held, object, thrown};
 use super::rules::{Forward, PyGradient, PyLayout, PyRule};
 use super::values::{attributes_from_python, attributes_to_python};
-use crate::errors;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::any::Any;
@@ -250,8 +251,7 @@ fn text_rule(function: Py<PyAny>) -> TextRule {
 fn of_call<'py>(py: Python<'py>, function: &Py<PyAny>, call: &Call<'_>) -> PyResult<Bound<'py, PyAny>> {
     let shapes = call.shapes.iter().map(|shape| super::values::shape_to_python(py, shape));
     let shapes: Vec<_> = shapes.collect::<PyResult<_>>()?;
-    let dtypes =
-        call.dtypes.iter().map(|dtype| dtype.map(|dtype| super::values::dtype_to_python(py, dtype)).transpose());
+    let dtypes = call.dtypes.iter().map(|dtype| dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose());
     let dtypes: Vec<_> = dtypes.collect::<PyResult<_>>()?;
     Ok(function.call1(py, (attributes_to_python(py, call.attributes)?, shapes, dtypes))?.into_bound(py))
 }

@@ -1,9 +1,10 @@
 //! Rules that are Python's functions.
 
-use super::held::thrown;
 use super::nodes::PyNode;
+use super::py_values::thrown;
 use super::symbols::SymbolCore;
-use super::values::{attributes_to_python, dtype_to_python, optional_dtype, shape_from_python, shape_to_python};
+use super::values::{attributes_to_python, optional_dtype, shape_from_python, shape_to_python};
+use crate::interpreter::dtypes;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -58,7 +59,7 @@ impl Known for Shape {
 impl Known for Option<DType> {
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Some(dtype) => Ok(dtype_to_python(py, *dtype)?.into_bound(py)),
+            Some(dtype) => Ok(dtypes::to_python(py, *dtype)?.into_bound(py)),
             None => Ok(py.None().into_bound(py)),
         }
     }
@@ -142,7 +143,7 @@ fn copy_to<T>(from: Vec<T>, to: &mut [T], which: &str) -> Result<(), RuleError> 
 
 fn dtype_list<'py>(py: Python<'py>, dtypes: &[Option<DType>]) -> PyResult<Bound<'py, PyList>> {
     let dtypes: PyResult<Vec<_>> =
-        dtypes.iter().map(|dtype| dtype.map(|dtype| dtype_to_python(py, dtype)).transpose()).collect();
+        dtypes.iter().map(|dtype| dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose()).collect();
     PyList::new(py, dtypes?)
 }
 

@@ -3,8 +3,8 @@
 use super::nodes::{PyNode, PyNodeEntry, set_texts};
 use super::registry::OpEntry;
 use super::values::attributes_from_python;
-use crate::errors;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;

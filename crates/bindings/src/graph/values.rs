@@ -1,7 +1,7 @@
 //! Values of attributes, shapes and dtypes, from Python and to Python.
 
-use super::held::Hashed;
-use crate::errors;
+use super::py_values::Hashed;
+use crate::interpreter::errors;
 use crate::interpreter::level::Level;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,25 +9,10 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList,
 use std::sync::Arc;
 use weft_graph::value::{Attributes, DType, Shape, UNKNOWN, Value};
 
-static DTYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
-
-fn dtypes(py: Python<'_>) -> PyResult<&Vec<Py<PyAny>>> {
-    DTYPES.get_or_try_init(py, || {
-        let dtype = py.import("numpy")?.getattr("dtype")?;
-        DType::ALL.iter().map(|known| Ok(dtype.call1((known.name(),))?.unbind())).collect()
-    })
-}
-
-/// `NumPy`'s dtype.
-pub(crate) fn dtype_to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
-    Ok(dtypes(py)?[dtype as usize].clone_ref(py))
-}
-
 /// The dtype that an object is, if it is a `numpy.dtype` that graphs know.
 fn exact_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
-    let known = dtypes(object.py())?;
-    if let Some(at) = known.iter().position(|known| known.is(object)) {
-        return Ok(Some(DType::ALL[at]));
+    if let Some(dtype) = dtypes::known_dtype(object)? {
+        return Ok(Some(dtype));
     }
     let class = object.py().import("numpy")?.getattr("dtype")?;
     if !object.is_instance(&class)? {
@@ -189,7 +174,7 @@ pub(crate) fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<B
         Value::Float(value) => PyFloat::new(py, *value).into_any(),
         Value::Complex(real, imaginary) => PyComplex::from_doubles(py, *real, *imaginary).into_any(),
         Value::Text(value) => PyString::new(py, value).into_any(),
-        Value::DType(dtype) => dtype_to_python(py, *dtype)?.into_bound(py),
+        Value::DType(dtype) => dtypes::to_python(py, *dtype)?.into_bound(py),
         Value::Tuple(values) => {
             let values: PyResult<Vec<_>> = values.iter().map(|each| value_to_python(py, each)).collect();
             PyTuple::new(py, values?)?.into_any()

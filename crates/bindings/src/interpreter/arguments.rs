@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::time::Duration;
-use weft_engine::{Device, DeviceLane};
+use weft_engine::{Device, DeviceLane, Policy};
 
 /// Refuses what cannot be called.
 #[inline]
@@ -65,31 +65,31 @@ fn refused(object: Borrowed<'_, '_, PyAny>, error: PyErr, what: &str) -> PyErr {
     }
 }
 
-/// Declares plain values that calls take, each with the words that say what it is.
+/// Declares plain values that calls take, each with the words that say what it is; only an error asks for them.
 macro_rules! values {
-    ($($(#[$doc:meta])* $name:ident$(<$text:lifetime>)?($type:ty) = $what:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident$(<$text:lifetime>)?($type:ty) = $what:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Default)]
         pub(crate) struct $name$(<$text>)?(pub(crate) $type);
 
         values!(extract $name $($text)? = $what);
     )*};
-    (extract $name:ident = $what:literal) => {
+    (extract $name:ident = $what:expr) => {
         impl<'py> FromPyObject<'_, 'py> for $name {
             values!(body 'py, '_, $what);
         }
     };
-    (extract $name:ident $text:lifetime = $what:literal) => {
+    (extract $name:ident $text:lifetime = $what:expr) => {
         impl<$text, 'py> FromPyObject<$text, 'py> for $name<$text> {
             values!(body 'py, $text, $what);
         }
     };
-    (body $py:lifetime, $text:lifetime, $what:literal) => {
+    (body $py:lifetime, $text:lifetime, $what:expr) => {
         type Error = PyErr;
 
         #[inline]
         fn extract(object: Borrowed<$text, $py, PyAny>) -> PyResult<Self> {
-            object.extract().map(Self).map_err(|error| refused(object, error, $what))
+            object.extract().map(Self).map_err(|error| refused(object, error, $what.as_ref()))
         }
     };
 }
@@ -122,7 +122,7 @@ values! {
     /// Of an engine, a variable or an op.
     Name<'a>(&'a str) = "name must be a string that UTF-8 can encode";
     /// Who runs what.
-    PolicyName<'a>(&'a str) = "policy is 'work_stealing', 'per_device' or 'serial'";
+    PolicyName<'a>(&'a str) = format!("policy is one of {}", Policy::forms().join(", "));
     /// What a push over a limit does.
     LimitMode<'a>(&'a str) = "on_limit is 'block' or 'raise'";
 }

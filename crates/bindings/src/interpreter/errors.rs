@@ -11,8 +11,8 @@ use std::sync::Arc;
 use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
 use weft_graph::GraphError;
-use weft_graph::plan::PlanError;
 use weft_mpi::MpiError;
+use weft_plan::PlanError;
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();

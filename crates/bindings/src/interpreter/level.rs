@@ -28,13 +28,15 @@ impl<'py> Level<'py> {
     /// One level further down; `RecursionError` if that is too deep.
     #[inline]
     pub(crate) fn enter(py: Python<'py>) -> PyResult<Self> {
-        let above = LEVELS.get();
-        let is_told = above >= FREE;
-        if is_told {
-            tell(py, above)?;
-        }
-        LEVELS.set(above + 1);
-        Ok(Self { is_told, py: PhantomData })
+        LEVELS.with(|levels| {
+            let above = levels.get();
+            let is_told = above >= FREE;
+            if is_told {
+                tell(py, above)?;
+            }
+            levels.set(above + 1);
+            Ok(Self { is_told, py: PhantomData })
+        })
     }
 }
 
@@ -52,8 +54,9 @@ fn tell(py: Python<'_>, above: u32) -> PyResult<()> {
 }
 
 impl Drop for Level<'_> {
+    #[inline]
     fn drop(&mut self) {
-        LEVELS.set(LEVELS.get() - 1);
+        LEVELS.with(|levels| levels.set(levels.get() - 1));
         if self.is_told {
             // SAFETY: the level was entered by this thread, which is attached.
             unsafe { ffi::Py_LeaveRecursiveCall() };

@@ -1,8 +1,9 @@
-//! The interpreter: its GIL, its exceptions, its calls, the lines of its code. Nothing of weft's own classes is known here.
+//! The interpreter: its GIL, its exceptions, its calls, the lines of its code, NumPy's dtypes. Nothing of weft's own classes is known here.
 
 pub(crate) mod allocator;
 pub(crate) mod arguments;
 pub(crate) mod call;
+pub(crate) mod dtypes;
 pub(crate) mod errors;
 pub(crate) mod exceptions;
 pub(crate) mod failures;

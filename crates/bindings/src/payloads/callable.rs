@@ -2,12 +2,12 @@
 
 use super::answering::{self, Answering};
 use super::completion::Completion;
-use crate::call::call;
-use crate::errors;
-use crate::exceptions::Exceptions;
-use crate::forks::Here;
+use crate::interpreter::call::call;
+use crate::interpreter::errors;
+use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::Raised;
-use crate::location::Location;
+use crate::interpreter::forks::Here;
+use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

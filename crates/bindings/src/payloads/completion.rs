@@ -1,9 +1,9 @@
 //! Completion tokens in Python's hands.
 
 use super::callable::cause;
-use crate::errors;
-use crate::exceptions::Exceptions;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::exceptions::Exceptions;
+use crate::interpreter::location::Location;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Native functions as payloads: they never touch the GIL.
 
-use crate::exceptions::Exceptions;
+use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::NativeFailure;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::mem::offset_of;

@@ -4,7 +4,7 @@ use super::callable::{AsyncCallable, Callable};
 use super::kept::Kept;
 use super::native::Native;
 use super::trace::Traced;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::sync::Arc;

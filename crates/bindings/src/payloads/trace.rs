@@ -3,7 +3,7 @@
 use super::callable::{AsyncCallable, Callable};
 use super::native::{KeepingAlive, Native};
 use super::opaque;
-use crate::location::Location;
+use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 use std::sync::Arc;

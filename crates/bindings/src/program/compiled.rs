@@ -1,14 +1,16 @@
 //! `weft._core.Compiled`.
 
 use super::notes::Note;
+use crate::array::tape::moves::elsewhere;
+use crate::array::tape::moves::elsewhere;
+use crate::array::tape::record;
+use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::location::Location;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use crate::payloads::kept::Kept;
-use crate::tape::moves::elsewhere;
-use crate::tape::record;
-use crate::trace;
+use crate::payloads::trace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

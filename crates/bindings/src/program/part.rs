@@ -1,11 +1,11 @@
 //! `weft._core.Part`: a part of the open recording that is to run as one op.
 
 use super::compiled::raised_program;
+use crate::array::tape::moves::{now, taken};
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::location::Location;
-use crate::tape::moves::{now, taken};
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -2,11 +2,12 @@
 
 use super::compiled::{Compiled, raised_program};
 use super::notes;
+use crate::array::tape::moves::{now, taken};
+use crate::array::tape::moves::{now, taken};
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::errors;
+use crate::interpreter::errors;
 use crate::payloads::kept::Kept;
-use crate::tape::moves::{now, taken};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -1,8 +1,8 @@
 //! Reading the accesses of a push.
 
 use crate::array::NDArray;
-use crate::errors;
-use crate::variable::Variable;
+use crate::engine::variable::Variable;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use smallvec::SmallVec;

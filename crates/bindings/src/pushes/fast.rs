@@ -3,19 +3,23 @@
 use super::fresh::fresh_product;
 use super::on_device;
 use super::strided::Loop;
-use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
+use crate::array::tape::moves::{elsewhere, instead};
+use crate::array::tape::short;
+use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
-use crate::tape::moves::{elsewhere, instead};
-use crate::tape::short;
-use crate::trace;
+use crate::interpreter::dtypes;
+use crate::payloads::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, cast_loop, push_elementwise, recording};
+use weft_array::{
+    Array, ArrayError, DType, Operand, Scalar, StridedLoop, broadcast_shapes, cast_loop, is_cast_apart,
+    push_elementwise, recording,
+};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -221,9 +225,6 @@ pub(crate) fn in_place<'py>(
     Err(PyRuntimeError::new_err("an in-place operator has made another array"))
 }
 
-/// Elements of arrays at most that are cast by an op of their own. Of more, NumPy casts a piece at a time.
-const CAST: usize = 1 << 14;
-
 /// The dtype in which an operator takes two small arrays of other dtypes, and the second one; nothing where the long way is to be
 /// gone: somebody records, listens or traces, or the operator has no loop.
 #[inline]
@@ -236,8 +237,9 @@ fn mixed<'a, 'py>(
     let (left, right) = (array.get(), other.get());
     let dtypes = [left.inner.dtype(), right.inner.dtype()];
     let engine = &left.owner().get().inner;
-    let small =
-        |side: &NDArray| side.inner.buffer().is_host() && !side.tape.is_known() && side.inner.layout().size() <= CAST;
+    let small = |side: &NDArray| {
+        side.inner.buffer().is_host() && !side.tape.is_known() && is_cast_apart(side.inner.layout().size())
+    };
     let shortly = dtypes[0] != dtypes[1] && small(left) && small(right) && engine.is_same(&right.owner().get().inner);
     if !shortly || operator == Operator::Matmul || recording::is_open() || engine.is_traced() {
         return Ok(None);
@@ -352,7 +354,7 @@ impl<'a, 'py> Operands<'a, 'py> {
         let own = &own.inner;
         match self {
             Self::Array(array) if !array.get().inner.layout().is_shaped_like(own.layout()) => {
-                let shape = broadcast(&own.layout().shape, &array.get().inner.layout().shape)?;
+                let shape = broadcast_shapes(&own.layout().shape, &array.get().inner.layout().shape)?;
                 Some(Array::empty(own.engine(), &shape, result))
             }
             _ => Some(Array::like(own, result)),
@@ -364,7 +366,7 @@ impl<'a, 'py> Operands<'a, 'py> {
     fn fit_into(&self, own: &NDArray) -> bool {
         let Self::Array(array) = self else { return true };
         let (own, other) = (own.inner.layout(), array.get().inner.layout());
-        other.is_shaped_like(own) || broadcast(&own.shape, &other.shape).is_some_and(|shape| shape == own.shape)
+        other.is_shaped_like(own) || broadcast_shapes(&own.shape, &other.shape).is_some_and(|shape| shape == own.shape)
     }
 
     #[inline]

@@ -4,19 +4,19 @@
 use super::Loop;
 use super::fast;
 use super::pieces;
-use crate::array::operator::{Operator, broadcast, scalar};
+use crate::array::operator::{Operator, scalar};
+use crate::array::tape::attributes::Attributes;
+use crate::array::tape::short;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
-use crate::tape::attributes::Attributes;
-use crate::tape::short;
-use crate::trace;
+use crate::payloads::trace;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{
-    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, multiply_here, push_elementwise,
-    push_extreme, push_matmul, push_reduce, recording,
+    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, broadcast_shapes, multiply_here,
+    push_elementwise, push_extreme, push_matmul, push_reduce, recording,
 };
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
@@ -140,7 +140,7 @@ pub(crate) fn fresh_elements(
                     shape.clone_from(other);
                     first = Some(array.clone());
                 } else if shape != *other {
-                    let Some(common) = broadcast(&shape, other) else { return Ok(None) };
+                    let Some(common) = broadcast_shapes(&shape, other) else { return Ok(None) };
                     shape = common;
                 }
                 held.push(Ok(array));

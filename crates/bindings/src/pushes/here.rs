@@ -2,14 +2,15 @@
 //! and to ask for it.
 
 use super::memory;
-use crate::array::{NDArray, dtypes, numpy};
-use crate::call::{call, call_with};
+use crate::array::tape::moves::{elsewhere, now, taken};
+use crate::array::tape::{record, short};
+use crate::array::{NDArray, numpy};
 use crate::engine::Engine;
-use crate::errors;
-use crate::location::Location;
-use crate::tape::moves::{elsewhere, now, taken};
-use crate::tape::{record, short};
-use crate::trace;
+use crate::interpreter::call::{call, call_with};
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
+use crate::payloads::trace;
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,8 +1,9 @@
 //! Kernels of networks, as Python asks for them: made once for shapes and attributes, pushed as often as one likes.
 
+use crate::array::NDArray;
 use crate::array::tape::moves::taken;
 use crate::array::tape::record;
-use crate::array::{NDArray, dtypes};
+use crate::interpreter::dtypes;
 use crate::payloads::trace;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

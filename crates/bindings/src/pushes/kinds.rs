@@ -1,10 +1,11 @@
 //! Kinds of devices that Python defines, `weft._call.backends`: their memory is bytes that only callables reach.
 
 use super::memory::view_of;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::{NDArray, raised};
 use crate::cuda::{hosted, transfers};
 use crate::engine::Engine;
-use crate::wait;
+use crate::engine::wait;
+use crate::interpreter::dtypes;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};

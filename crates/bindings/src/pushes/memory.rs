@@ -1,12 +1,13 @@
 //! Arrays from and to memory that Python sees.
 
 use super::kinds;
-use crate::array::{NDArray, dtypes, numpy, raised};
+use crate::array::tape::moves::now;
+use crate::array::tape::record;
+use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
-use crate::errors;
-use crate::tape::moves::now;
-use crate::tape::record;
-use crate::trace;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
+use crate::payloads::trace;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -9,7 +9,6 @@ mod here;
 mod kernel;
 pub(crate) mod kinds;
 pub(crate) mod memory;
-pub(crate) mod mpi;
 mod network;
 mod numbers;
 pub(crate) mod on_device;
@@ -19,7 +18,6 @@ mod request;
 mod rows;
 mod sort;
 mod strided;
-pub(crate) mod tasks;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};

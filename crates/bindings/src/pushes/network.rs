@@ -2,7 +2,7 @@
 //! a dtype that it has not.
 
 use super::kernel::{Kernel, refuse};
-use crate::array::dtypes;
+use crate::interpreter::dtypes;
 use pyo3::prelude::*;
 use weft_array::DType;
 use weft_kernels::{

@@ -1,9 +1,10 @@
 //! Short ways for arrays made of few numbers: ranges, spaced numbers, diagonals. Their elements are NumPy's, bit for bit. They answer
 //! None for rare and refused calls, which go the long way, and where this thread records.
 
-use crate::array::{NDArray, dtypes, numpy, raised};
+use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
-use crate::errors;
+use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use weft_array::{Array, DType, Scalar, recording};

@@ -2,14 +2,15 @@
 //! are known. Uncommon calls, and errors among them, are left to Python.
 
 use super::fast;
-use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
+use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::memory::{fresh, memory_of};
+use crate::interpreter::dtypes;
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::sync::OnceLock;
-use weft_array::{DType, Scalar};
+use weft_array::{DType, Scalar, broadcast_shapes};
 use weft_device::ElementwiseOperand as Operand;
 
 type Row = [OnceLock<Py<CudaLoop>>; DType::COUNT];
@@ -71,7 +72,7 @@ impl<'a> Other<'a> {
     fn shape<'b>(&self, own: &'b [usize]) -> Option<Cow<'b, [usize]>> {
         match self {
             Self::Array(array) if *array.inner.layout().shape != *own => {
-                broadcast(own, &array.inner.layout().shape).map(|shape| Cow::Owned(shape.into_vec()))
+                broadcast_shapes(own, &array.inner.layout().shape).map(|shape| Cow::Owned(shape.into_vec()))
             }
             _ => Some(Cow::Borrowed(own)),
         }

@@ -1,8 +1,8 @@
 //! Arrays that are put together out of others, and searches, without Python.
 
+use crate::array::tape::moves::now;
 use crate::array::{NDArray, raised};
-use crate::tape::moves::now;
-use crate::trace;
+use crate::payloads::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;

@@ -2,13 +2,13 @@
 
 use super::accesses::{self, Held};
 use super::{Operator, granting};
-use crate::arguments;
 use crate::array::raised;
-use crate::callable::Callable;
 use crate::engine::Engine;
-use crate::errors;
+use crate::interpreter::arguments;
+use crate::interpreter::errors;
 use crate::payloads::announce;
-use crate::trace::Traced;
+use crate::payloads::callable::Callable;
+use crate::payloads::trace::Traced;
 use pyo3::prelude::*;
 use weft_array::{Step, recording};
 use weft_engine::{AccessKind, Accesses, PushOptions, Variable};

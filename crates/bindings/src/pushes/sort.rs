@@ -1,7 +1,8 @@
 //! NumPy's loops that sort, taken out of its dtypes.
 
 use super::kernel::Kernel;
-use crate::array::{dtypes, numpy};
+use crate::array::numpy;
+use crate::interpreter::dtypes;
 use pyo3::prelude::*;
 use weft_array::sort_step;
 

@@ -2,13 +2,15 @@
 
 use super::kinds;
 use crate::array::operator::scalar;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::tape::moves::{now, taken};
+use crate::array::tape::moves::{now, taken};
+use crate::array::tape::record;
+use crate::array::tape::record;
+use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::memory::memory_of;
-use crate::errors;
-use crate::tape::moves::{now, taken};
-use crate::tape::record;
-use crate::trace;
+use crate::interpreter::errors;
+use crate::payloads::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};

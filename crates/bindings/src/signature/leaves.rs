@@ -2,10 +2,11 @@
 
 use super::key::Key;
 use crate::array::NDArray;
+use crate::array::tape::handle;
+use crate::array::tape::handle;
 use crate::engine::Engine;
-use crate::errors;
+use crate::interpreter::errors;
 use crate::interpreter::level::Level;
-use crate::tape::handle;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{

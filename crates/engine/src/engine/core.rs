@@ -227,10 +227,10 @@ impl Engine {
         self.core.settings.policy
     }
 
-    /// Workers it was made with, or of each compute lane; 0 for `serial`.
+    /// Workers it was made with, or of each compute lane; as many as its policy has of them, which may be none.
     #[must_use]
     pub fn workers(&self) -> usize {
-        if self.policy() == Policy::Serial { 0 } else { self.core.workers }
+        self.policy().workers(self.core.workers)
     }
 
     /// How many ops may be pending.
@@ -249,6 +249,13 @@ impl Engine {
     #[must_use]
     pub fn on_limit(&self) -> super::OnLimit {
         self.core.settings.on_limit
+    }
+
+    /// Whether ops are kept back until somebody waits, so that the order of what is ready can be drawn.
+    #[must_use]
+    #[inline]
+    pub fn keeps_ops_back(&self) -> bool {
+        self.core.pool().registrar.draws
     }
 
     /// Whether it was closed.

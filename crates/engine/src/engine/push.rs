@@ -122,7 +122,7 @@ impl Engine {
 
     /// Whether the calling thread may push past the limits.
     fn is_unlimited(&self) -> bool {
-        self.is_inside_op() || self.policy() == crate::Policy::Serial
+        self.is_inside_op() || self.core.pool().placement().is_inline()
     }
 
     /// Waits until there is room for an op with `bytes`, or answers what is in the way if the

@@ -157,7 +157,7 @@ impl Engine {
             return Err(error);
         }
         // One by one where each op runs at its push.
-        call.sequential = options.sequential || self.policy() == crate::Policy::Serial;
+        call.sequential = options.sequential || self.core.pool().placement().is_inline();
         if call.sequential {
             let _ = replay.plan.sequential(); // made here, and not under a role
         }

@@ -3,7 +3,7 @@
 
 use super::{One, Variable, fill_probe, push, work};
 use crate::op::{Op, OpPtr};
-use crate::sched::{PullNothing, Registrar};
+use crate::sched::{Order, PullNothing, Registrar};
 use crate::sync::Parker;
 use crate::var::AccessKind;
 use crate::waiter::Waiter;
@@ -28,7 +28,7 @@ unsafe impl Send for Shared {}
 impl Shared {
     fn new() -> Arc<Self> {
         let logs = [(); 2].map(|()| UnsafeCell::default());
-        Arc::new(Self { registrar: Registrar::new(|_| false), x: Variable::new(0), y: Variable::new(1), logs })
+        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), x: Variable::new(0), y: Variable::new(1), logs })
     }
 
     /// Runs ops that mutate both variables.

@@ -6,7 +6,7 @@ use crate::op::{Device, Op, OpFlags, OpKind, OpPtr};
 use crate::replay::{
     Batch, Bound, Call, Instance, Part, Plan, PortId, ReplayBuilder, StepContext, StepKind, StepOptions,
 };
-use crate::sched::{PullNothing, Registrar};
+use crate::sched::{Order, PullNothing, Registrar};
 use crate::sync::{AtomicU32, Ordering};
 use crate::var::AccessKind;
 use loom::cell::UnsafeCell;
@@ -68,7 +68,7 @@ fn plan(chained: bool, instances: u32) -> Arc<Plan> {
 impl Shared {
     fn new(chained: bool, instances: u32) -> Arc<Self> {
         let variables = [Variable::new(0), Variable::new(1)];
-        Arc::new(Self { registrar: Registrar::new(|_| false), variables, plan: plan(chained, instances) })
+        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), variables, plan: plan(chained, instances) })
     }
 
     fn push(&self) -> Arc<Bindings> {
@@ -120,7 +120,7 @@ impl Shared {
         held.pulled();
         let mut batch = Batch::new();
         loop {
-            let todo = held.attend(&mut batch, 1, false);
+            let todo = held.attend(&mut batch, (1, None), false);
             if !todo.is_empty() {
                 self.registrar.carry_out(held, todo);
             }

@@ -2,7 +2,7 @@
 //!
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
-use super::{Crowd, Doze, Pace, Parker, Worker};
+use super::{Crowd, Doze, Hold, Pace, Parker, Worker};
 use crate::loom_tests::{Variable, push, push_payload, push_probe};
 use crate::op::{OpContext, OpPtr, Payload};
 use crate::pool::delivery::Delivery;
@@ -75,6 +75,7 @@ impl Start {
             searching,
             inside,
             doze,
+            hold: Hold::default(),
             crowd: Crowd::new(),
             patience: 0,
         };

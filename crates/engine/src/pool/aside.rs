@@ -1,6 +1,7 @@
 //! The rule that keeps a worker of the issuing kind from long work outside of its order.
 
 use super::Pool;
+use crate::sched::Order;
 use std::sync::Arc;
 
 /// A worker that has stepped aside: another one of its lane issues meanwhile.
@@ -15,7 +16,7 @@ impl Aside {
     fn step() -> Option<Self> {
         let (pool, number) = Pool::of_worker()?;
         let lane = pool.lane(number);
-        if !lane.in_order || lane.is_full() || !lane.try_step_aside(pool.workers) {
+        if lane.order != Order::Pushed || lane.is_full() || !lane.try_step_aside(pool.workers) {
             return None;
         }
         // One that was to retire takes its place.

@@ -1,7 +1,7 @@
 //! A lane: its workers' seats, and how many of them search or sleep.
 
 use super::seat::WorkerSeat;
-use crate::sched::queue_of;
+use crate::sched::{Order, queue_of};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, full_fence_after_rmw};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -13,8 +13,8 @@ const DORMANT: u64 = 1 << 32;
 
 pub(crate) struct Lane {
     pub(crate) number: u16,
-    /// Whether what is ready goes in the order of the pushes.
-    pub(crate) in_order: bool,
+    /// In which order what is ready goes.
+    pub(crate) order: Order,
     /// Low half: workers awake without work. High half: workers asleep or not started yet.
     idle: CachePadded<AtomicU64>,
     seats: Box<[OnceLock<WorkerSeat>]>,
@@ -36,10 +36,10 @@ const LENT: u32 = 1;
 const KEPT: u32 = 2;
 
 impl Lane {
-    pub(crate) fn new(number: u16, in_order: bool, workers: usize) -> Self {
+    pub(crate) fn new(number: u16, order: Order, workers: usize) -> Self {
         Self {
             number,
-            in_order,
+            order,
             idle: CachePadded(AtomicU64::new(workers as u64 * DORMANT)),
             seats: (0..workers + SPARES).map(|_| OnceLock::new()).collect(),
             taken: AtomicUsize::new(0),
@@ -264,7 +264,7 @@ mod tests {
     /// However often the system gives no thread, each seat stays to be had.
     #[test]
     fn seats_of_threads_that_failed_to_start_are_taken_again() {
-        let lane = Lane::new(0, false, 2);
+        let lane = Lane::new(0, Order::Ready, 2);
         for _ in 0..10 * (2 + SPARES) {
             let number = lane.take_seat().expect("a seat");
             lane.return_seat(number);

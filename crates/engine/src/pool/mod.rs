@@ -1,8 +1,8 @@
 //! The threads that run ready ops: lanes of workers, and the policies that shape them.
 //!
 //! The pool knows jobs (ready ops) and where to get them; it knows no variables. A *lane* is a set
-//! of workers with a queue of native and one of hosted ops. A policy says which lane an op goes to
-//! and how many workers a lane has; the rest is the same for all.
+//! of workers with a queue of native and one of hosted ops. A policy says which lane an op goes to,
+//! how many workers a lane has, and in which order it hands out ready ops; the rest is the same for all.
 //!
 //! A worker looks for its next op in this order: the one it just made ready, its own deque, the
 //! registrar (settling, registering, pulling a batch), the deques of its lane's other workers,

@@ -7,6 +7,7 @@ use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
 use crate::quiet::{attempt, message_of, quietly};
 use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
+use crate::sched::Order;
 use crate::sync::Ordering;
 use crate::trace::Ran;
 use std::ptr;
@@ -23,6 +24,8 @@ struct Run<'a> {
     pool: &'a Arc<Pool>,
     instance: &'a Instance,
     seat: Option<&'a WorkerSeat>,
+    /// The seed with which steps are drawn among the ready ones.
+    draw: Option<u64>,
 }
 
 impl Pool {
@@ -35,13 +38,13 @@ impl Pool {
         let Some(step) = part.step() else {
             {
                 // SAFETY: the token holds the plan.
-                let run = Run { pool: self, instance: unsafe { &*instance }, seat };
+                let run = Run { pool: self, instance: unsafe { &*instance }, seat, draw: self.seed() };
                 run.token();
             }
             // SAFETY: the token has held the plan, and nobody here looks at the instance any more.
             return unsafe { Instance::release(instance) };
         };
-        Run { pool: self, instance: part.instance(), seat }.celled(op, part.call(), step, deliver);
+        Run { pool: self, instance: part.instance(), seat, draw: None }.celled(op, part.call(), step, deliver);
     }
 
     /// A completion token has ended a step.
@@ -49,7 +52,7 @@ impl Pool {
         // SAFETY: the step is not done, so its call is pending.
         let part = unsafe { Part::of(op) };
         if let Some(step) = part.step() {
-            Run { pool: self, instance: part.instance(), seat: None }.finish(part.call(), step, result);
+            Run { pool: self, instance: part.instance(), seat: None, draw: None }.finish(part.call(), step, result);
         }
         self.turned();
     }
@@ -58,6 +61,14 @@ impl Pool {
     pub(crate) fn open_lanes(&self, plan: &Plan) {
         for cell in &plan.celled {
             self.lane(cell.lane);
+        }
+    }
+
+    /// The seed of the first lane, if it draws.
+    fn seed(&self) -> Option<u64> {
+        match self.placement.order(0) {
+            Order::Drawn(seed) => Some(seed),
+            Order::Ready | Order::Pushed => None,
         }
     }
 
@@ -76,7 +87,7 @@ impl Run<'_> {
         let mut batch = Batch::new();
         let (mut spent, mut ran) = (0_u64, false);
         loop {
-            let ordered = pool.registrar.has_prioritised();
+            let ordered = pool.registrar.chooses_each();
             // Where priorities count, what goes next is chosen each time.
             let over = (ordered && ran) || (spent > SLICE && pool.has_other_work(self.seat));
             let wanted = if over {
@@ -89,7 +100,7 @@ impl Run<'_> {
             if spent > SLICE {
                 spent = 0;
             }
-            let todo = instance.attend(&mut batch, wanted, pool.is_cancelling());
+            let todo = instance.attend(&mut batch, (wanted, self.draw), pool.is_cancelling());
             if !todo.is_empty() {
                 pool.registrar.carry_out(instance, todo);
                 pool.wake_workers();
@@ -169,7 +180,7 @@ impl Run<'_> {
                     return (step, behind);
                 }
                 match shape.next(step) {
-                    Some(next) if spent <= SLICE => (step, behind) = (next, behind + 1),
+                    Some(next) if spent <= SLICE && self.draw.is_none() => (step, behind) = (next, behind + 1),
                     _ => return (step, behind),
                 }
             }
@@ -239,7 +250,7 @@ impl Run<'_> {
         }
         self.instance.retain();
         self.instance.finished(step);
-        let todo = self.instance.attend(&mut Batch::new(), 0, self.pool.is_cancelling());
+        let todo = self.instance.attend(&mut Batch::new(), (0, None), self.pool.is_cancelling());
         if !todo.is_empty() {
             self.pool.registrar.carry_out(self.instance, todo);
             if !self.pool.placement().is_inline() {

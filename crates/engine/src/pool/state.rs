@@ -17,7 +17,7 @@ use std::time::Instant;
 pub(crate) struct Pool {
     pub(crate) registrar: Registrar,
     pub(crate) host: Arc<dyn Host>,
-    pub(super) placement: &'static dyn Placement,
+    pub(super) placement: Box<dyn Placement>,
     pub(super) lanes: Box<[OnceLock<Lane>]>,
     /// Lanes in use are those below this number.
     pub(super) lanes_end: CachePadded<AtomicUsize>,
@@ -53,7 +53,7 @@ thread_cell! {
 impl Pool {
     pub(crate) fn new(policy: Policy, workers: usize, name: String, host: Arc<dyn Host>) -> Self {
         Self {
-            registrar: Registrar::new(|lane| policy.placement().is_in_order(lane)),
+            registrar: Registrar::new(|lane| policy.placement().order(lane)),
             host,
             placement: policy.placement(),
             lanes: (0..LANES).map(|_| OnceLock::new()).collect(),
@@ -76,15 +76,15 @@ impl Pool {
     }
 
     #[inline]
-    pub(crate) fn placement(&self) -> &'static dyn Placement {
-        self.placement
+    pub(crate) fn placement(&self) -> &dyn Placement {
+        &*self.placement
     }
 
     #[inline]
     pub(super) fn lane(&self, number: u16) -> &Lane {
         self.lanes[usize::from(number)].get_or_init(|| {
-            let in_order = self.placement.is_in_order(number);
-            let lane = Lane::new(number, in_order, self.placement.workers(number, self.workers));
+            let order = self.placement.order(number);
+            let lane = Lane::new(number, order, self.placement.workers(number, self.workers));
             let end = usize::from(number) + 1;
             // ORDERING: pairs with lanes(); lanes are made by pushes, before their ops are seen.
             while self.lanes_end.load(Ordering::Acquire) < end {

@@ -348,11 +348,11 @@ impl Instance {
     }
 
     /// Counts what is done, `batch` included, and hands out what is ready: steps to be run into `batch`, if so many are
-    /// `wanted`, the rest into the answer. If the role is not free, its holder does it.
+    /// `wanted`, drawn with a seed if there is one, the rest into the answer. If the role is not free, its holder does it.
     ///
     /// The caller holds the plan.
     #[inline]
-    pub(crate) fn attend(&self, batch: &mut Batch, wanted: usize, cancelling: bool) -> Todo {
+    pub(crate) fn attend(&self, batch: &mut Batch, wanted: (usize, Option<u64>), cancelling: bool) -> Todo {
         let mut todo = Todo::new();
         loop {
             if !self.try_role() {

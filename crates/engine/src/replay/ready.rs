@@ -41,9 +41,18 @@ impl Ready {
         }
     }
 
-    /// Takes ranks out, the first one first, for as long as `takes` wants them.
+    /// Takes ranks out, the first one first, for as long as `takes` wants them; before all others the first one that is not
+    /// below `from`, if there is one.
     #[inline]
-    pub(super) fn take_while(&mut self, mut takes: impl FnMut(u32) -> bool) {
+    pub(super) fn take_while(&mut self, from: u32, mut takes: impl FnMut(u32) -> bool) {
+        if from > 0
+            && let Some(rank) = self.not_below(from)
+        {
+            if !takes(rank) {
+                return;
+            }
+            self.take_out(rank);
+        }
         while let Some(at) = self.first_word() {
             let mut word = self.levels[0][at];
             while word != 0 {
@@ -55,6 +64,27 @@ impl Ready {
                 word &= word - 1;
             }
             self.levels[0][at] = 0;
+            self.clear_above(at);
+        }
+    }
+
+    /// The first rank that is not below `from`.
+    #[cold]
+    fn not_below(&self, from: u32) -> Option<u32> {
+        let first = from as usize >> WORD;
+        (first..self.levels[0].len()).find_map(|at| {
+            let mask = if at == first { u64::MAX << (from & ((1 << WORD) - 1)) } else { u64::MAX };
+            let word = self.levels[0][at] & mask;
+            #[allow(clippy::cast_possible_truncation)] // a rank
+            (word != 0).then(|| (at as u32) << WORD | word.trailing_zeros())
+        })
+    }
+
+    #[cold]
+    fn take_out(&mut self, rank: u32) {
+        let at = rank as usize >> WORD;
+        self.levels[0][at] &= !(1 << (rank & ((1 << WORD) - 1)));
+        if self.levels[0][at] == 0 {
             self.clear_above(at);
         }
     }

@@ -7,6 +7,7 @@ use super::{Call, Ended, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::OpFlags;
 use crate::quiet::quietly;
+use crate::random::{below, number};
 use crate::trace::Ran;
 use std::collections::HashMap;
 use std::ptr;
@@ -162,7 +163,7 @@ impl State {
         &mut self,
         instance: &Instance,
         batch: &mut Batch,
-        wanted: usize,
+        (wanted, draw): (usize, Option<u64>),
         cancelling: bool,
         todo: &mut Todo,
     ) {
@@ -179,7 +180,7 @@ impl State {
             self.count_batch(instance, shape, batch, todo);
         }
         if wanted > 0 && batch.is_empty() && self.ready_count > 0 {
-            self.fill(instance, batch, wanted, todo);
+            self.fill(instance, batch, (wanted, draw), todo);
         } else {
             todo.announce |= self.ready_count > 0;
         }
@@ -373,13 +374,25 @@ impl State {
         self.ready_time += u64::from(instance.plan().estimate(step));
     }
 
+    /// From where to look for a ready step, drawn anew for each number of nodes that are left.
+    #[cold]
+    fn drawn_rank(&self, plan: &Plan, seed: u64) -> u32 {
+        // SAFETY: steps are ready, so the call is pending.
+        let call = unsafe { (*self.call().op).number };
+        let random = number(seed, u64::from(call) << 32 | u64::from(self.remaining));
+        #[allow(clippy::cast_possible_truncation)] // a rank
+        let rank = below(plan.step_count() as usize, random) as u32;
+        rank
+    }
+
     /// Takes steps that are ready, those of the highest priority first.
     #[inline]
-    fn fill(&mut self, instance: &Instance, batch: &mut Batch, wanted: usize, todo: &mut Todo) {
+    fn fill(&mut self, instance: &Instance, batch: &mut Batch, (wanted, draw): (usize, Option<u64>), todo: &mut Todo) {
         let plan = instance.plan();
         let shape = plan.shape(self.sequential);
         let (wanted, mut time) = (wanted.min(BATCH), 0);
-        self.ready.take_while(|rank| {
+        let from = draw.map_or(0, |seed| self.drawn_rank(plan, seed));
+        self.ready.take_while(from, |rank| {
             if batch.count == wanted {
                 return false;
             }

@@ -48,7 +48,7 @@ fn ready_ranks_are_taken_the_first_one_first() {
                 model.insert(rank);
             }
             let (wanted, mut taken) = (draw(12) as usize, Vec::new());
-            ready.take_while(|rank| {
+            ready.take_while(0, |rank| {
                 let more = taken.len() < wanted;
                 if more {
                     taken.push(rank);

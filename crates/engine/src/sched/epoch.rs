@@ -26,12 +26,14 @@ pub(crate) struct Epochs {
     free: Vec<u32>,
     /// The open epoch, the last one.
     open: u32,
+    /// Waiters in all epochs.
+    waiting: usize,
 }
 
 impl Epochs {
     pub(crate) fn new() -> Self {
         let first = Epoch { pending: 0, waiters: Vec::new(), before: NONE, after: NONE };
-        Self { places: vec![first], free: Vec::new(), open: 0 }
+        Self { places: vec![first], free: Vec::new(), open: 0, waiting: 0 }
     }
 
     #[inline]
@@ -66,7 +68,9 @@ impl Epochs {
         let epoch = self.at(closed);
         epoch.after = open;
         epoch.waiters.push(waiter);
-        if epoch.pending == 0 {
+        let is_empty = epoch.pending == 0;
+        self.waiting += 1;
+        if is_empty {
             self.remove(closed, ended);
         }
     }
@@ -74,8 +78,15 @@ impl Epochs {
     /// Forgets a waiter that waits no more.
     pub(crate) fn withdraw(&mut self, waiter: &Arc<Waiter>) {
         for epoch in &mut self.places {
+            let before = epoch.waiters.len();
             epoch.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+            self.waiting -= before - epoch.waiters.len();
         }
+    }
+
+    /// Whether anybody waits.
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.waiting > 0
     }
 
     fn add(&mut self, before: u32) -> u32 {
@@ -97,6 +108,7 @@ impl Epochs {
             self.at(after).before = before;
         }
         if before == NONE {
+            self.waiting -= waiters.len();
             waiters.into_iter().for_each(ended);
         } else {
             let earlier = self.at(before);

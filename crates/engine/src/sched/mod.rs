@@ -46,6 +46,7 @@
 mod by_priority;
 mod epoch;
 mod inbox;
+mod order;
 mod outbox;
 mod pull;
 mod queues;
@@ -59,6 +60,7 @@ mod unreported;
 mod waits;
 mod walk;
 
+pub(crate) use order::Order;
 pub(crate) use pull::{Pull, PullNothing};
 pub(crate) use queues::{LANES, queue_of};
 pub(crate) use registrar::Registrar;

@@ -17,6 +17,11 @@ pub(crate) trait Pull {
     /// Pushes registered and not settled with which it leaves the others in the ring.
     fn reach(&self) -> u64;
 
+    /// Whether it is given ops of a lane that draws them though nobody waits.
+    fn insists(&self) -> bool {
+        true
+    }
+
     /// Takes a ready op.
     fn take(&mut self, op: OpPtr);
 

@@ -5,9 +5,10 @@
 //! first served, or, in the issuing lanes, in the order of their pushes.
 
 use super::by_priority::Ordered;
+use super::order::{Drawn, Order};
 use super::pull::Pull;
 use crate::op::{Op, OpPtr, Pushed};
-use std::cmp::Ordering;
+use std::cmp;
 use std::collections::BinaryHeap;
 use std::ptr;
 
@@ -72,13 +73,13 @@ struct InOrder {
 
 impl Ord for InOrder {
     /// The greatest was pushed first, as a heap hands that one out.
-    fn cmp(&self, other: &Self) -> Ordering {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
         other.pushed.cmp(&self.pushed)
     }
 }
 
 impl PartialOrd for InOrder {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -96,6 +97,8 @@ enum Plain {
     Ready(Fifo),
     /// Those that were pushed first.
     Pushed(BinaryHeap<InOrder>),
+    /// Whichever is drawn.
+    Drawn(Drawn),
 }
 
 impl Plain {
@@ -105,6 +108,7 @@ impl Plain {
             Self::Ready(list) => list.push(op.as_ptr()),
             // SAFETY: a ready op that was handed to nobody is the registrar's.
             Self::Pushed(heap) => heap.push(InOrder { pushed: unsafe { Pushed::of(op.as_ptr()) }, op }),
+            Self::Drawn(drawn) => drawn.push(op),
         }
     }
 
@@ -113,7 +117,12 @@ impl Plain {
         match self {
             Self::Ready(list) => list.pop(),
             Self::Pushed(heap) => heap.pop().map(|first| first.op),
+            Self::Drawn(drawn) => drawn.pop(),
         }
+    }
+
+    fn draws(&self) -> bool {
+        matches!(self, Self::Drawn(_))
     }
 }
 
@@ -131,39 +140,59 @@ pub(crate) struct Queues {
     changed: u128,
     /// Whether newly ready ops are ordered by priority.
     ordered: bool,
-}
-
-/// The queue an op belongs to.
-#[inline]
-fn home(op: OpPtr) -> usize {
-    // SAFETY: a ready op that was handed to nobody is the registrar's; its payload is still there.
-    unsafe { queue_of((*op.as_ptr()).lane.into(), (*op.as_ptr()).payload.assume_init_ref().is_hosted()) }
+    /// Whether what is to be drawn is given to nobody but who insists.
+    held_back: bool,
 }
 
 impl Queues {
-    /// Queues of lanes that are asked whether what is ready there goes in the order of the pushes.
-    pub(crate) fn new(is_in_order: impl Fn(u16) -> bool) -> Self {
+    /// Queues of lanes that hand out what is ready in these orders.
+    pub(crate) fn new(order: impl Fn(u16) -> Order) -> Self {
         let queue = |lane| {
-            let in_order = is_in_order(lane);
-            let plain = if in_order { Plain::Pushed(BinaryHeap::new()) } else { Plain::Ready(Fifo::new()) };
-            Queue { plain, by_priority: Ordered::new(in_order), count: 0, told: 0 }
+            let plain = match order(lane) {
+                Order::Ready => Plain::Ready(Fifo::new()),
+                Order::Pushed => Plain::Pushed(BinaryHeap::new()),
+                Order::Drawn(seed) => Plain::Drawn(Drawn::new(seed)),
+            };
+            let by_priority = Ordered::new(order(lane) == Order::Pushed);
+            Queue { plain, by_priority, count: 0, told: 0 }
         };
         #[allow(clippy::cast_possible_truncation)] // there are few
         let lanes = 0..LANES as u16;
-        Self { by_number: lanes.flat_map(|lane| [lane; 2]).map(queue).collect(), changed: 0, ordered: false }
+        Self {
+            by_number: lanes.flat_map(|lane| [lane; 2]).map(queue).collect(),
+            changed: 0,
+            ordered: false,
+            held_back: false,
+        }
+    }
+
+    /// The queue an op belongs to: the first one of its lane, or the second one if it is hosted, unless all are drawn from one.
+    #[inline]
+    fn home(&self, op: OpPtr) -> usize {
+        // SAFETY: a ready op that was handed to nobody is the registrar's; its payload is still there.
+        let (lane, hosted) =
+            unsafe { ((*op.as_ptr()).lane.into(), (*op.as_ptr()).payload.assume_init_ref().is_hosted()) };
+        let native = queue_of(lane, false);
+        if hosted && !self.by_number[native].plain.draws() { queue_of(lane, true) } else { native }
+    }
+
+    /// Says whether what is to be drawn is held back from now on.
+    #[inline]
+    pub(crate) fn hold_back(&mut self, held_back: bool) {
+        self.held_back = held_back;
     }
 
     /// Takes a ready op in, unless `take_over` takes it.
     #[inline]
     pub(crate) fn insert(&mut self, op: OpPtr, take_over: impl FnOnce(usize, OpPtr) -> bool) {
-        let home = home(op);
+        let home = self.home(op);
         if take_over(home, op) {
             return;
         }
         let queue = &mut self.by_number[home];
         queue.count += 1;
         self.changed |= 1 << home;
-        if self.ordered {
+        if self.ordered && !queue.plain.draws() {
             queue.by_priority.insert(op);
         } else {
             queue.plain.push(op);
@@ -179,7 +208,7 @@ impl Queues {
             return;
         }
         self.ordered = ordered;
-        for queue in self.by_number.iter_mut().filter(|queue| queue.count > 0) {
+        for queue in self.by_number.iter_mut().filter(|queue| queue.count > 0 && !queue.plain.draws()) {
             if ordered {
                 while let Some(op) = queue.plain.pop() {
                     queue.by_priority.insert(op);
@@ -203,6 +232,9 @@ impl Queues {
     #[inline]
     fn pull_from(&mut self, queue: usize, pull: &mut impl Pull) {
         let from = &mut self.by_number[queue];
+        if self.held_back && from.plain.draws() && !pull.insists() {
+            return;
+        }
         while from.count > 0 && pull.wanted() > 0 {
             // What the puller has at hand became ready before, with priority 0. Once ordering has
             // ended, what was ordered is older than what is not.
@@ -247,7 +279,8 @@ impl Queues {
 
     /// Raises an ordered op to `priority`.
     pub(crate) fn lift(&mut self, op: OpPtr, priority: i32) {
-        self.by_number[home(op)].by_priority.lift(op, priority);
+        let home = self.home(op);
+        self.by_number[home].by_priority.lift(op, priority);
     }
 
     /// All ordered ops.

@@ -2,6 +2,7 @@
 //! and given back is in `turn`.
 
 use super::inbox::Inbox;
+use super::order::Order;
 use super::queues::{QUEUES, Queues};
 use super::ring::Ring;
 use super::tracker::Tracker;
@@ -14,6 +15,8 @@ const AHEAD: u64 = 4;
 
 pub(crate) struct Registrar {
     pub(crate) ring: Ring,
+    /// Whether a lane draws among what is ready: it is to know all of it before each draw.
+    pub(crate) draws: bool,
     pub(super) inbox: Inbox,
     /// Settled ops whose payloads were dropped: their cells go back to the slab.
     pub(super) emptied: Inbox,
@@ -33,17 +36,18 @@ pub(crate) struct Registrar {
 unsafe impl Sync for Registrar {}
 
 impl Registrar {
-    /// One whose lanes are asked whether what is ready there goes in the order of the pushes.
-    pub(crate) fn new(is_in_order: impl Fn(u16) -> bool) -> Self {
+    /// One whose lanes hand out what is ready in these orders.
+    pub(crate) fn new(order: impl Fn(u16) -> Order) -> Self {
         let mut slab = Slab::new();
         slab.supply(Chunk::new());
         let ring = Ring::new(|| slab.take());
         Self {
             ring,
+            draws: order(0).draws(),
             inbox: Inbox::new(),
             emptied: Inbox::new(),
             role: CachePadded(AtomicBool::new(false)),
-            tracker: UnsafeCell::new(Tracker::new(slab, Queues::new(is_in_order))),
+            tracker: UnsafeCell::new(Tracker::new(slab, Queues::new(order))),
             settled: CachePadded(AtomicU64::new(0)),
             ready: (0..QUEUES).map(|_| CachePadded(AtomicUsize::new(0))).collect(),
             prioritised: CachePadded(AtomicUsize::new(0)),
@@ -134,6 +138,12 @@ impl Registrar {
     pub(super) fn is_ordered(&self) -> bool {
         // ORDERING: see count_prioritised().
         self.prioritised.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether what goes next is chosen when all that could is known.
+    #[inline]
+    pub(super) fn chooses_late(&self) -> bool {
+        self.draws || self.is_ordered()
     }
 
     /// Pushes registered and not settled.

@@ -315,9 +315,9 @@ impl Registrar {
         });
     }
 
-    /// Whether ops with a priority are pending, so that what runs next is chosen each time.
+    /// Whether what runs next is chosen each time: ops with a priority are pending, or the next op is drawn.
     #[inline]
-    pub(crate) fn has_prioritised(&self) -> bool {
-        self.is_ordered()
+    pub(crate) fn chooses_each(&self) -> bool {
+        self.chooses_late()
     }
 }

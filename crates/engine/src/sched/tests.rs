@@ -2,6 +2,7 @@
 
 use super::by_priority::{Ordered, PATIENCE};
 use super::epoch::Epochs;
+use super::order::Order;
 use super::pull::Pull;
 use super::queues::Queues;
 use super::tracker::Tracker;
@@ -83,7 +84,7 @@ impl Pull for Everything {
 /// Also when the last one that has a priority is done while others are ready.
 #[test]
 fn the_order_of_pushes_outlasts_that_of_priorities() {
-    let (mut slab, mut queues, mut taken) = (slab(), Queues::new(|_| true), Everything(Vec::new()));
+    let (mut slab, mut queues, mut taken) = (slab(), Queues::new(|_| Order::Pushed), Everything(Vec::new()));
     let ops = [4, 2, 3, 1].map(|number| {
         let op = numbered(&mut slab, 0, number);
         let payload = RawPayload::new(|_: &mut OpContext<'_>| Ok(()));
@@ -194,7 +195,7 @@ fn cells_are_used_again() {
 #[test]
 fn a_push_lifts_so_many_at_most() {
     let node = VarNode::new(0, None, 0, 0);
-    let mut tracker = Tracker::new(slab(), Queues::new(|_| false));
+    let mut tracker = Tracker::new(slab(), Queues::new(|_| Order::Ready));
     // SAFETY: nobody else is here.
     let seat = unsafe { Seat::take() };
     let mut push = |priority| {

@@ -41,6 +41,8 @@ pub(crate) struct Tracker {
     pub(crate) queues: Queues,
     /// Tickets settled since the counter was last published.
     pub(crate) settled_tickets: u64,
+    /// Waits for a variable that were registered and not answered.
+    pub(super) probes: usize,
     /// Threads that wait for room, and the number of pending ops and bytes they wait for.
     pub(crate) room: Vec<(Arc<Waiter>, u64, u64)>,
     /// Ops that did not start are to fail instead.
@@ -74,6 +76,7 @@ impl Tracker {
             unreported: Unreported::default(),
             queues,
             settled_tickets: 0,
+            probes: 0,
             room: Vec::new(),
             cancelling: false,
             trace: None,
@@ -104,7 +107,8 @@ impl Tracker {
                 OpKind::Fence => return self.fence(op),
                 OpKind::Replay => return self.register_replay(seat, op),
                 OpKind::Part => unreachable!("a part of a replay is not pushed"),
-                OpKind::Probe | OpKind::Release => {}
+                OpKind::Probe => self.probes += 1,
+                OpKind::Release => {}
             }
             let (first, count) = Op::accesses(op);
             let priority = (*op).priority;

@@ -113,16 +113,16 @@ impl Turn<'_> {
         }
         registrar.settle_inbox(tracker, seat);
         // Where priorities count, what goes next is chosen below.
-        let ordered = registrar.is_ordered();
-        tracker.sort(seat, |queue, op| !ordered && pull.take_over(queue, op));
+        let late = registrar.chooses_late();
+        tracker.sort(seat, |queue, op| !late && pull.take_over(queue, op));
         let mut left = match pull.wanted() {
-            _ if ordered => SLOTS,
+            _ if late => SLOTS,
             0 => 0,
             _ => BATCH,
         };
         while left > 0 {
             // Where priorities count, the next op is chosen when all candidates are known.
-            if !registrar.is_ordered() {
+            if !registrar.chooses_late() {
                 tracker.queues.pull(pull);
                 if registrar.in_hand(tracker) >= pull.reach() {
                     break;
@@ -141,6 +141,9 @@ impl Turn<'_> {
             }
             tracker.queues.set_ordered(registrar.is_ordered());
             tracker.sort(seat, |_, _| false);
+        }
+        if registrar.draws {
+            tracker.queues.hold_back(!tracker.is_awaited());
         }
         tracker.queues.pull(pull);
         registrar.publish(tracker);

@@ -23,7 +23,13 @@ impl Tracker {
         unsafe { self.free(op) };
     }
 
+    /// Whether a thread waits for something, or ops that have not started are to end.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.probes > 0 || self.epochs.are_awaited() || !self.room.is_empty() || self.cancelling
+    }
+
     pub(super) fn answer(&mut self, seat: &Seat, op: OpPtr) {
+        self.probes -= 1;
         let (first, count) = Op::accesses(op.as_ptr());
         // SAFETY: as in sort().
         let waiter = unsafe { (*op.as_ptr()).extra.take() }.and_then(|extra| extra.waiter);
@@ -55,6 +61,7 @@ impl Tracker {
         node.withdraw(seat, access, |access| grant(list, access));
         // SAFETY: a probe has no payload, and now nobody knows it.
         unsafe { self.free(op) };
+        self.probes -= 1;
         true
     }
 

@@ -118,6 +118,11 @@ fn eight_workers() {
 }
 
 #[test]
+fn shuffled() {
+    check("shuffled", settings(Policy::Shuffled(7), 1));
+}
+
+#[test]
 fn devices() {
     check("devices", settings(Policy::PerDevice, 2));
 }

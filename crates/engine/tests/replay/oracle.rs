@@ -391,6 +391,11 @@ fn per_device() {
 }
 
 #[test]
+fn shuffled() {
+    run(Policy::Shuffled(7), 1);
+}
+
+#[test]
 fn serial() {
     run(Policy::Serial, 1);
 }

@@ -14,12 +14,27 @@ use weft_engine::{
 #[test]
 fn policies_have_names() {
     for policy in Policy::ALL {
-        assert_eq!(Policy::from_str(policy.name()).expect("a known name"), policy);
-        assert_eq!(engine(policy, 3).workers(), if policy == Policy::Serial { 0 } else { 3 });
+        assert_eq!(Policy::from_str(&policy.to_string()).expect("a known name"), policy);
+        let workers = match policy.seed() {
+            Some(_) => 1,
+            None if policy.is_inline() => 0,
+            None => 3,
+        };
+        assert_eq!(engine(policy, 3).workers(), workers);
+    }
+    assert_eq!(Policy::from_str("shuffled:18446744073709551615").expect("a seed"), Policy::Shuffled(u64::MAX));
+    for (wrong, told) in [
+        ("shuffled", "takes a seed"),
+        ("shuffled:", "takes a seed"),
+        ("shuffled:-1", "takes a seed"),
+        ("shuffled:18446744073709551616", "takes a seed"),
+        ("serial:1", "takes no seed"),
+    ] {
+        assert!(Policy::from_str(wrong).expect_err("no policy").to_string().contains(told), "{wrong}");
     }
     let unknown = Policy::from_str("round_robin").expect_err("an unknown name");
     assert!(matches!(&unknown, EngineError::InvalidArgument(_)));
-    assert!(unknown.to_string().contains("work_stealing, per_device, serial"), "{unknown}");
+    assert!(unknown.to_string().contains("work_stealing, per_device, serial, shuffled:SEED"), "{unknown}");
 }
 
 fn here(log: &Log<thread::ThreadId>) -> impl FnOnce(&mut OpContext<'_>) -> Answer + Send + 'static {

@@ -50,6 +50,7 @@ fn an_op_is_recorded_from_push_to_settled() {
         engine.op(outer).read(&x).overwrite(&y).name("outer").bytes(7).push().expect("an open engine");
         engine.op(nothing).mutate(&y).read(&x).name("next").priority(-3).push().expect("an open engine");
         engine.wait_for_all().expect("no op fails");
+        engine.wait_for_all().expect("nor one that was pushed meanwhile");
         let recording = engine.stop_trace().expect("a trace");
 
         let names = |op: &RecordedOp| recording.names[op.name as usize].clone();

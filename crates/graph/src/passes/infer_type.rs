@@ -138,5 +138,20 @@ fn assume(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number
 fn named(text: &str) -> Option<DType> {
     let text = text.trim();
     let name = text.strip_prefix("dtype(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
-    DType::named(name.trim_matches(['\'', '"'])).or_else(|| DType::numbered(text.parse().ok()?))
+    DType::named(name.trim_matches(['\'', '"'])).or_else(|| in_mxnet(text.parse().ok()?))
+}
+
+/// The type that `MXNet`'s files write as this number.
+fn in_mxnet(number: usize) -> Option<DType> {
+    const NUMBERS: [DType; 8] = [
+        DType::Float32,
+        DType::Float64,
+        DType::Float16,
+        DType::UInt8,
+        DType::Int32,
+        DType::Int8,
+        DType::Int64,
+        DType::Bool,
+    ];
+    NUMBERS.get(number).copied()
 }

@@ -1,4 +1,24 @@
-//! Passes: functions from a graph to a graph, or to knowledge of it. One file each.
+//! Passes: functions from a graph to a graph, or to knowledge of it. One file each, named as the pass.
+//!
+//! # Why there are two pipelines
+//!
+//! Graphs have passes here, and recorded programs have passes in `weft-program`; some are twins. They work on different
+//! things. A graph is made of *values*: calls of ops by name, on results that may have no shape yet, with attributes, rules and
+//! gradients. Nothing in it has an address, and an op may run anywhere. A recording is made of *bytes*: steps that were
+//! already checked, on layouts of buffers, where views overlap, writes go to a part of an array, and an array lies in the
+//! memory of one device. Which instruction waits for which follows from bytes alone, and its kernels are chosen. So a graph's
+//! pass may ask what an op means, and a recording's pass may ask what overlaps; neither can ask the other's question.
+//!
+//! | on values, here | on bytes, in `weft-program` | differ in |
+//! |---|---|---|
+//! | `eliminate_common` | `common` | equal ops and attributes on the same entries; equal loops on bytes that nobody has written since |
+//! | `eliminate_dead` | `dead` | calls that nothing is used of; native instructions whose bytes nobody sees |
+//! | `fuse` | `fuse` | one call of a subgraph, computed later; loops of chosen kernels, block by block, with the strides that they have |
+//! | `correct_layout` | `layout` | transforms inserted between ops that state layouts; kernels that take values in lanes, nothing inserted |
+//! | `order_mutation` | (dependencies by bytes) | versions of variables; ranges of memory |
+//! | `plan_memory` | `memory`, `early` | a plan that an executor may follow; offsets in the arena that runs, and an order that needs less of it |
+//!
+//! Both ask `weft-plan` where values lie, and in which order ops need the least memory.
 
 mod correct_layout;
 mod derived;
@@ -15,6 +35,7 @@ mod gradient;
 mod infer_shape;
 mod infer_type;
 mod order_mutation;
+mod own;
 mod place_device;
 mod plan_memory;
 mod print_ir;

@@ -4,9 +4,9 @@ use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};
 use crate::error::{GraphError, Result};
 use crate::graph::{Graph, IndexedGraph};
-use crate::plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network_also};
 use crate::registry::{Call, Cost, OpCost, OpWorkspace};
 use std::collections::{HashMap, HashSet};
+use weft_plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network_also};
 
 /// The storage of each entry; `OUTSIDE` for what lies in nobody's arena.
 pub const STORAGE_ID: &str = "storage_id";

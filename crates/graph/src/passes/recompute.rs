@@ -6,9 +6,9 @@ use super::plan_memory::{External, PLANNED_ORDER, Planned, planned};
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
 use crate::node::{NodeEntry, NodeRef, post_order};
-use crate::plan::{self, Memory, Recomputed, Settings};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use weft_plan::{Memory, Recomputed, Settings};
 
 /// Copies calls on which `forward` rests, so that what is behind them takes the copies' results and the originals' need not
 /// be kept. Only if the planned arena gets smaller; and with a limit, in bytes, as few as will do. A copy has the name of its
@@ -32,7 +32,7 @@ pub fn recompute(
         pure && first.contains(&Arc::as_ptr(node).addr())
     };
     let before = planned(graph, &indexed, external, &again)?;
-    let found = plan::recompute(&before.network, limit, &Settings { memory, ..Settings::default() })?;
+    let found = weft_plan::recompute(&before.network, limit, &Settings { memory, ..Settings::default() })?;
     if found.copies.is_empty() {
         return Ok(graph.clone());
     }

@@ -60,11 +60,11 @@ pub fn is_of_kind(name: &str, value: &AnyAttribute) -> bool {
 pub struct Passes(RwLock<BTreeMap<Arc<str>, Pass>>);
 
 impl Passes {
-    /// The passes of this process.
+    /// The passes of this process, among them those of this crate that take nothing but a graph.
     #[must_use]
     pub fn global() -> &'static Self {
         static PASSES: OnceLock<Passes> = OnceLock::new();
-        PASSES.get_or_init(Self::default)
+        PASSES.get_or_init(super::own::own)
     }
 
     /// Adds a pass.
@@ -82,6 +82,11 @@ impl Passes {
         }
         passes.insert(pass.name.clone(), pass);
         Ok(())
+    }
+
+    /// Adds a pass in place of one of that name.
+    pub(super) fn add(&self, pass: Pass) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(pass.name.clone(), pass);
     }
 
     /// The pass of this name.
@@ -142,11 +147,9 @@ impl Passes {
                 }
             }
         }
-        let result = (pass.body)(graph).map_err(|source| GraphError::Rule {
-            context: format!("pass '{name}'"),
-            source,
-            place: 0,
-            of_shapes: false,
+        let result = (pass.body)(graph).map_err(|source| match source.downcast::<GraphError>() {
+            Ok(own) => *own,
+            Err(source) => GraphError::Rule { context: format!("pass '{name}'"), source, place: 0, of_shapes: false },
         })?;
         if let Some(missing) = pass.provides.iter().find(|each| result.attribute(each).is_none()) {
             return Err(GraphError::new(format!("pass '{name}' says that it provides '{missing}', and did not")));

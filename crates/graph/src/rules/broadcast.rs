@@ -3,6 +3,7 @@
 use super::{learn, refuse};
 use crate::registry::{Call, RuleError};
 use crate::value::{Shape, UNKNOWN};
+use weft_shape::{aligned, broadcast_length};
 
 /// All inputs broadcast to each output. An input's length follows where no other can have given the output's.
 pub(super) fn broadcast(_: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
@@ -20,9 +21,13 @@ pub(super) fn broadcast(_: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> 
     Ok(())
 }
 
-/// The length on axis `at` of `rank`; None where the shape has no such axis.
-fn length(shape: &[i64], at: usize, rank: usize) -> Option<i64> {
-    (at + shape.len()).checked_sub(rank).map(|own| shape[own])
+/// The length to which two broadcast, of which any may be unknown: the other one is right then, unless it is 1.
+fn joined(one: i64, other: i64) -> Option<i64> {
+    match (one, other) {
+        (UNKNOWN, 1) | (1, UNKNOWN) => Some(UNKNOWN),
+        (UNKNOWN, known) | (known, UNKNOWN) => Some(known),
+        _ => broadcast_length(one, other),
+    }
 }
 
 fn forwards(ins: &[Shape], out: &mut Shape) -> Result<(), RuleError> {
@@ -32,20 +37,12 @@ fn forwards(ins: &[Shape], out: &mut Shape) -> Result<(), RuleError> {
     for at in 0..rank {
         let mut found = 1;
         for shape in &shapes {
-            match (length(shape, at, rank), found) {
-                (None | Some(1), _) => {}
-                (Some(UNKNOWN), 1) => found = UNKNOWN,
-                (Some(UNKNOWN), _) => {}
-                (Some(own), 1 | UNKNOWN) => found = own,
-                (Some(own), known) if own == known => {}
-                _ => {
-                    let listed: Vec<_> = ins.iter().map(ToString::to_string).collect();
-                    return refuse(format!(
-                        "operands could not be broadcast together with shapes {}",
-                        listed.join(" ")
-                    ));
-                }
-            }
+            let Some(own) = aligned(shape, at, rank) else { continue };
+            let Some(length) = joined(own, found) else {
+                let listed: Vec<_> = ins.iter().map(ToString::to_string).collect();
+                return refuse(format!("operands could not be broadcast together with shapes {}", listed.join(" ")));
+            };
+            found = length;
         }
         lengths.push(found);
     }
@@ -62,10 +59,10 @@ fn backwards(ins: &mut [Shape], out: &Shape) -> Result<(), RuleError> {
         if length_of_out == UNKNOWN {
             continue;
         }
-        let unknown = |shape: &Shape| shape.lengths().is_none_or(|own| length(own, at, rank) == Some(UNKNOWN));
+        let unknown = |shape: &Shape| shape.lengths().is_none_or(|own| aligned(own, at, rank) == Some(UNKNOWN));
         let open = ins.iter().filter(|shape| unknown(shape)).count();
         let given =
-            ins.iter().any(|shape| shape.lengths().is_some_and(|own| length(own, at, rank) == Some(length_of_out)));
+            ins.iter().any(|shape| shape.lengths().is_some_and(|own| aligned(own, at, rank) == Some(length_of_out)));
         if length_of_out == 1 || (open == 1 && !given) {
             for shape in ins.iter_mut().filter(|shape| unknown(shape)) {
                 let Some(own) = shape.lengths() else { continue };

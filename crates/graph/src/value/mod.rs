@@ -1,15 +1,14 @@
 //! Values of attributes, shapes and dtypes: plain data, compared and hashed by value.
 
 mod attributes;
-mod dtype;
 mod layout;
 mod literal;
 mod shape;
 mod variant;
 
 pub use attributes::Attributes;
-pub use dtype::DType;
 pub use layout::{LayoutAxis, layout_axes, layout_fits};
 pub use literal::{parse, unquoted};
 pub use shape::{Shape, UNKNOWN};
 pub use variant::{Opaque, Value};
+pub use weft_shape::DType;

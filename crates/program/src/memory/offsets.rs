@@ -1,7 +1,7 @@
 //! Offsets for temporaries that live for a while.
 
 use crate::ProgramError;
-use weft_graph::plan::{self, Options};
+use weft_plan::Options;
 
 /// Alignment of temporaries: a cache line.
 const ALIGNMENT: u64 = 64;
@@ -34,7 +34,7 @@ pub(crate) fn place_apart(
     let upper: Vec<i64> = lives.iter().map(|life| moment(life.last) + 1).collect();
     let sizes: Vec<u64> = lives.iter().map(|life| life.bytes as u64).collect();
     let options = Options { alignment: ALIGNMENT, ..Options::default() };
-    let Some(placed) = plan::plan_offsets_apart(&lower, &upper, &sizes, apart, &options)? else { return Ok(None) };
+    let Some(placed) = weft_plan::plan_offsets_apart(&lower, &upper, &sizes, apart, &options)? else { return Ok(None) };
     let offsets: Vec<usize> = placed.offsets.iter().map(|offset| *offset as usize).collect();
     let extent = offsets.iter().zip(lives).map(|(offset, life)| offset + life.bytes).max().unwrap_or(0);
     Ok(Some((offsets, extent)))

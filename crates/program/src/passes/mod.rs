@@ -6,26 +6,26 @@
 //! | `common` | runs equal loops on equal inputs once |
 //! | `follow` | lets kernels call the loops over their results |
 //! | `layout` | lets values between kernels lie as these like them |
-//! | `early` | lets what frees memory run as soon as it may; takes an order of the planner's where that uses much less (`lean`) |
+//! | `early` | lets what frees memory run as soon as it may; takes an order of the planner's where that uses much less (`early/planned.rs`) |
 //! | `fuse` | lets neighbours among strided loops run block by block |
-//! | `graphs` | lets a device's steps be issued together (`replay/parts.rs`) |
+//! | `graphs` | lets a device's steps be issued together (`replay/graphs.rs`) |
 //!
-//! Each can be left out, and changes no bit of any result.
+//! A pass is a file of its name (`common` is `common_loops`), can be left out, and changes no bit of any result. Its twin on graphs,
+//! and why there are two pipelines, is at the head of `weft-graph`'s `passes`.
 
+mod common_loops;
 mod dead;
 mod early;
-mod equal;
 mod follow;
 mod fuse;
 mod layout;
-mod lean;
 
 use crate::recorded::{Instruction, Recorded, Settings};
 
 /// Applies the passes that keep one instruction for each op.
 pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
     if settings.has("common") {
-        equal::merge_equal(recorded);
+        common_loops::merge_equal(recorded);
     }
     if settings.has("dead") {
         dead::drop_dead(recorded);
@@ -54,10 +54,10 @@ pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction
         layout::correct_layout(recorded, &mut instructions);
     }
     if settings.has("early") {
-        instructions = early::early(recorded, &instructions);
+        instructions = early::moved_up(recorded, &instructions);
     }
     if settings.has("fuse") {
         instructions = fuse::fuse(recorded, &instructions);
     }
-    if settings.has("early") { lean::lean(recorded, instructions) } else { instructions }
+    if settings.has("early") { early::planned(recorded, instructions) } else { instructions }
 }

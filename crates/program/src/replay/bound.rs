@@ -1,6 +1,6 @@
 //! The arguments of the steps of a call, and their execution.
 
-use super::keeper::Keeper;
+use super::layout_cache::Keeper;
 use super::program::shifted;
 use crate::memory::Lease;
 use crate::recorded::EntryAccess;

@@ -1,11 +1,11 @@
 //! From planned instructions to steps of a replay of the engine.
 
 use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, PartStep, Places};
-use super::keeper::Keeper;
-use super::parts::Parts;
+use super::failure_groups::{Share, SharedStep, shares};
+use super::graphs::Parts;
+use super::last_access::{Look, Spans};
+use super::layout_cache::Keeper;
 use super::ports::Ports;
-use super::shares::{Share, SharedStep, shares};
-use super::spans::{Look, Spans};
 use crate::ProgramError;
 use crate::recorded::{Entry, EntryAccess, Instruction, Recorded, Source};
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Portion, Step, Touch};
 use weft_engine::{
-    AccessKind, Device, EngineError, Policy, PortId, Replay, ReplayBuilder, StepId, StepKind, StepOptions, Variable,
+    AccessKind, Device, EngineError, PortId, Replay, ReplayBuilder, StepId, StepKind, StepOptions, Variable,
 };
 
 /// The device of each entry, as far as that is known.
@@ -99,7 +99,7 @@ impl Lowered {
                 }
             }
             let mut devices = devices.clone();
-            let apart = recorded.engine.policy() == Policy::PerDevice;
+            let apart = recorded.engine.policy().separates_devices();
             let placed = placed(&recorded.entries, instructions, &mut devices);
             let mut starts = parts.parts.iter().peekable();
             let mut end = 0;

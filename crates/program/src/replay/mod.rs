@@ -12,16 +12,16 @@
 //! |---|---|
 //! | small, native | a plain step |
 //! | large loop, fused loops, product | plain steps, one for each part (`weft_array::Portion`), which know each other only by the bytes that they touch |
-//! | share of fused loops, that fails with other arrays than the rest | a member of each of these parts (`shares`) |
+//! | share of fused loops, that fails with other arrays than the rest | a member of each of these parts (`failure_groups`) |
 //! | kernel of a network, whose blocks share memory | a step with a cell, with whose blocks idle workers help |
 //! | callable, native function, what finishes later | a step with a cell; it is given arrays, which it is granted while it runs |
 //! | constant that the program changes or hands out | a step that copies it, ahead of all that touches the copy |
-//! | launch, copy within a device, with others of that device | a member of one step, which issues them together (`parts`) |
+//! | launch, copy within a device, with others of that device | a member of one step, which issues them together (`graphs`) |
 //! | any, where devices are pools of their own | a step with a cell, in its device's lane |
 //!
 //! # Who comes after whom
 //!
-//! By bytes (`spans`): of each entry, of the arena, of each variable. In an arena the bytes are of one entry after the
+//! By bytes (`last_access`): of each entry, of the arena, of each variable. In an arena the bytes are of one entry after the
 //! other, so the order that shared memory asks for follows by the same rule.
 //!
 //! | a step | comes after | is skipped with |
@@ -49,7 +49,7 @@
 //! |---|---|---|
 //! | buffers of all entries | the call's bindings | all its steps are done |
 //! | the arena's block | the same; it is taken by the first step that lies there | the same |
-//! | what kernels keep laid out (`keeper`) | the program | what it was made of is changed, or another array |
+//! | what kernels keep laid out (`layout_cache`) | the program | what it was made of is changed, or another array |
 //! | steps, offsets | the program, and each call by the engine's plan | both are gone |
 //!
 //! The engine drops the bindings before it gives the call's instance to the next one. So at most as many blocks are out for
@@ -61,18 +61,18 @@
 
 mod bound;
 mod check;
+mod failure_groups;
 mod figures;
+mod graphs;
 mod here;
-mod keeper;
+mod last_access;
+mod layout_cache;
 mod lives;
 mod lowered;
-mod parts;
 mod planned;
 mod ports;
 mod program;
 mod pushed;
-mod shares;
-mod spans;
 mod times;
 
 pub use figures::Figures;

@@ -22,7 +22,7 @@ use crate::memory::{Before, Life, Storages, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
 use weft_array::Home;
-use weft_graph::plan::PlanError;
+use weft_plan::PlanError;
 
 /// Bytes of the arenas.
 #[derive(Clone, Default)]

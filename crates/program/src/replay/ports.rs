@@ -2,9 +2,9 @@
 //! memory outside.
 
 use super::bound::Bindings;
+use super::failure_groups::Share;
+use super::last_access::{Before, Look, OUTSIDE, Spans, together};
 use super::lowered::{Lowering, small};
-use super::shares::Share;
-use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::recorded::{Entry, EntryAccess, Instruction};
 use smallvec::SmallVec;
 use std::collections::HashMap;

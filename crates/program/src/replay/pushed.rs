@@ -3,8 +3,8 @@
 use super::bound::{Base, Bindings};
 use super::check::Moved;
 use super::figures::Figures;
+use super::graphs::issues_on;
 use super::lowered::{Devices, Lowered};
-use super::parts::issues_on;
 use super::planned::{Arenas, Planned, planned};
 use super::program::{Buffers, Options};
 use crate::ProgramError;

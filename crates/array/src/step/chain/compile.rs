@@ -40,6 +40,8 @@ pub(super) struct Compiler<'a> {
     registers: [Option<usize>; 2],
     /// Whether a part is a slot in which one tile takes the place of the one before it.
     kept: Box<dyn Fn(Part) -> bool + 'a>,
+    /// Parts that are copied to a tile of the chain's own, and where that is.
+    copied: BTreeMap<Part, u16>,
     pub(super) program: Vec<Instruction>,
     pub(super) homes: Vec<Home>,
     pub(super) splats: Vec<Splat>,
@@ -47,8 +49,11 @@ pub(super) struct Compiler<'a> {
 
 const REGISTERS: [Place; 2] = [Place::A, Place::B];
 
+/// Reads of a part from which on it is copied first: it may not be aligned, and a load across cache lines takes twice as long.
+const OFTEN: usize = 4;
+
 impl<'a> Compiler<'a> {
-    pub(super) fn new(lines: &'a [Line], dtype: DType, lives: &'a dyn Fn(usize) -> bool) -> Self {
+    pub(super) fn new(lines: &'a [Line], dtype: DType, is_read_after: &'a dyn Fn(usize) -> bool) -> Self {
         let item = dtype.size();
         let mut values: Vec<Value> = Vec::with_capacity(lines.len());
         let mut operands = Vec::with_capacity(lines.len());
@@ -57,16 +62,15 @@ impl<'a> Compiler<'a> {
         for (number, line) in lines.iter().enumerate() {
             let read = line.inputs.iter().map(|input| match input {
                 Input::Number(number) => Operand::Number(Splat::new(number, item)),
-                Input::At(part) => match last.get(part) {
-                    Some(value) => {
+                Input::At(part) => {
+                    if let Some(value) = last.get(part) {
                         values[*value].readers.push(number);
                         Operand::Value(*value)
-                    }
-                    None => {
+                    } else {
                         before.push(*part);
                         Operand::Before(*part)
                     }
-                },
+                }
             });
             let mut read: Vec<Operand> = read.collect();
             match line.exact.function {
@@ -84,22 +88,48 @@ impl<'a> Compiler<'a> {
         }
         let is_looked_at = |part: &Part| match part {
             Part::Array(_) => true,
-            Part::Slot(slot) => lives(*slot),
+            Part::Slot(slot) => is_read_after(*slot),
         };
         for (part, value) in &last {
             values[*value].lives = is_looked_at(part);
         }
         let kept = Box::new(move |part| !before.contains(&part) && !is_looked_at(&part));
-        let (program, homes, splats) = (Vec::new(), Vec::new(), Vec::new());
-        Self { lines, values, operands, registers: [None; 2], kept, program, homes, splats }
+        let (program, homes, splats, copied) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        Self { lines, values, operands, registers: [None; 2], kept, copied, program, homes, splats }
     }
 
     /// Nothing if it has more operands than an instruction tells apart.
     pub(super) fn compile(mut self) -> Option<Self> {
+        self.copy()?;
         for at in 0..self.lines.len() {
             self.line(at)?;
         }
         Some(self)
+    }
+
+    /// Copies the parts that are often read to aligned tiles, while the registers are free.
+    fn copy(&mut self) -> Option<()> {
+        let mut reads: BTreeMap<Part, usize> = BTreeMap::new();
+        for operand in self.operands.iter().flatten() {
+            if let Operand::Before(part) = operand {
+                *reads.entry(*part).or_default() += 1;
+            }
+        }
+        for (part, _) in reads.into_iter().filter(|(_, count)| *count >= OFTEN) {
+            let from = self.place(Operand::Before(part))?;
+            self.emit(Op::Copy, Place::A, from, from);
+            let address = u16::try_from(self.homes.len()).ok()?;
+            let own = Some(self.copied.len());
+            self.homes.push(Home { part, own, is_kept: true, is_read: false, is_written: false });
+            self.program.push(Instruction { code: STORE_A, address, splat: 0 });
+            self.copied.insert(part, address);
+        }
+        Some(())
+    }
+
+    /// How many tiles of its own the chain needs.
+    pub(super) fn tiles(&self) -> usize {
+        self.copied.len()
     }
 
     /// Whether a value is read after the loop `at`.
@@ -171,6 +201,9 @@ impl<'a> Compiler<'a> {
                 None => Some((Place::Memory, self.home(self.lines[value].output)?)),
             },
             Operand::Before(part) => {
+                if let Some(address) = self.copied.get(&part) {
+                    return Some((Place::Memory, *address));
+                }
                 let number = self.home(part)?;
                 self.homes[usize::from(number)].is_read = true;
                 Some((Place::Memory, number))
@@ -187,9 +220,9 @@ impl<'a> Compiler<'a> {
     }
 
     fn home(&mut self, part: Part) -> Option<u16> {
-        let known = self.homes.iter().position(|home| home.part == part);
+        let known = self.homes.iter().position(|home| home.part == part && home.own.is_none());
         let number = known.unwrap_or_else(|| {
-            self.homes.push(Home { part, is_kept: (self.kept)(part), is_read: false, is_written: false });
+            self.homes.push(Home { part, own: None, is_kept: (self.kept)(part), is_read: false, is_written: false });
             self.homes.len() - 1
         });
         u16::try_from(number).ok()

@@ -3,6 +3,8 @@
 //! Sums and products are written as instructions: of two NaNs the first operand's bits come out, and a compiler may swap the operands
 //! of a commutative op. It cannot swap those of a difference or a quotient.
 
+#![allow(clippy::wildcard_imports)] // of dozens of intrinsics
+
 use super::machine::{each, machine};
 use std::arch::asm;
 use std::arch::x86_64::*;

@@ -1,6 +1,8 @@
 //! Machines for integers in the vectors of x86-64. Sums, differences and products have the same bits with a sign and without; the
 //! order is that of signed integers.
 
+#![allow(clippy::wildcard_imports)] // of dozens of intrinsics
+
 use super::machine::{each, machine};
 use std::arch::x86_64::*;
 

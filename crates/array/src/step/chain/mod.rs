@@ -52,6 +52,8 @@ pub(super) enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Home {
     part: Part,
+    /// The number of the tile of the chain's own that holds a copy of the part, if it does.
+    own: Option<usize>,
     /// Whether one tile takes the place of the one before it.
     is_kept: bool,
     /// Whether the content before the chain is read.
@@ -86,27 +88,35 @@ pub(super) struct Chain {
     program: Vec<Instruction>,
     homes: Vec<Home>,
     splats: Vec<Splat>,
+    /// Tiles of its own.
+    tiles: usize,
     machine: Machine,
     dtype: DType,
     item: usize,
 }
 
 impl Chain {
-    /// The program of these loops on elements of a type, for vectors that this processor has. `lives` says which slots are read after
-    /// it; slots that it reads before it writes them hold values of earlier loops.
+    /// The program of these loops on elements of a type, for vectors that this processor has. `is_read_after` says which slots are
+    /// read after it; slots that it reads before it writes them hold values of earlier loops.
     ///
     /// Nothing if no machine takes them.
-    pub(super) fn new(lines: &[Line], dtype: DType, vectors: Vectors, lives: &dyn Fn(usize) -> bool) -> Option<Self> {
+    pub(super) fn new(
+        lines: &[Line],
+        dtype: DType,
+        vectors: Vectors,
+        is_read_after: &dyn Fn(usize) -> bool,
+    ) -> Option<Self> {
         let machine = vectors.machine(dtype)?;
         if !lines.iter().all(|line| line.exact.function.op().is_for(dtype)) {
             return None;
         }
-        let compiled = Compiler::new(lines, dtype, lives).compile()?;
+        let compiled = Compiler::new(lines, dtype, is_read_after).compile()?;
+        let tiles = compiled.tiles();
         let Compiler { program, homes, splats, .. } = compiled;
         if homes.is_empty() {
             return None; // nothing is written
         }
-        Some(Self { program, homes, splats, machine, dtype, item: dtype.size() })
+        Some(Self { program, homes, splats, tiles, machine, dtype, item: dtype.size() })
     }
 
     /// Runs so many elements, or the most of them, and says how many these are. `start` says where the first element of a part is.
@@ -115,20 +125,36 @@ impl Chain {
     ///
     /// The parts have so many elements of the chain's type, to which this call has exclusive access.
     pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
+        thread_local! {
+            static OWN: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
+        }
         let mut done = count / ROUND * ROUND;
         if (1..SHORT).contains(&(count - done)) {
             done = done.saturating_sub(ROUND);
         }
+        let mut own = OWN.take();
+        let room = (self.tiles + 2 * self.homes.len()) * self.round();
+        own.resize(own.len().max(room), Splat([0; SPLAT]));
+        let first = own.as_mut_ptr();
+        let tile = |number: usize| first.wrapping_add(number * self.round()).cast::<u8>();
+        let kept = |home: &Home| home.own.map_or_else(|| start(home.part), tile);
         if done > 0 {
-            let address =
-                |home: &Home| Address { start: start(home.part), mask: if home.is_kept { 0 } else { usize::MAX } };
+            let address = |home: &Home| Address { start: kept(home), mask: if home.is_kept { 0 } else { usize::MAX } };
             let addresses: Addresses = self.homes.iter().map(address).collect();
             // SAFETY: the caller's promise; a whole number of tiles is inside.
             unsafe { self.run_tiles(&addresses, done / self.machine.tile) };
         }
         let from = |part| start(part).wrapping_add(done * self.item);
+        let copy = |number: usize| tile(self.tiles + 2 * number);
         // SAFETY: the caller's promise, of the elements that are left.
-        if unsafe { self.run_rest(from, &start, count - done) } { count } else { done }
+        let all = unsafe { self.run_rest(from, kept, copy, count - done) };
+        OWN.set(own);
+        if all { count } else { done }
+    }
+
+    /// Splats that a round of elements takes.
+    fn round(&self) -> usize {
+        (ROUND * self.item).div_ceil(SPLAT)
     }
 
     /// # Safety
@@ -143,23 +169,22 @@ impl Chain {
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run); `from` says where these elements are, `kept` where a tile is kept.
-    unsafe fn run_rest(&self, from: impl Fn(Part) -> *mut u8, kept: impl Fn(Part) -> *mut u8, count: usize) -> bool {
-        thread_local! {
-            static COPIES: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
-        }
+    /// As for [`run`](Self::run); `from` says where these elements are, `kept` where a tile is kept, and `copy` where there is room for
+    /// two rounds of a home's elements.
+    unsafe fn run_rest(
+        &self,
+        from: impl Fn(Part) -> *mut u8,
+        kept: impl Fn(&Home) -> *mut u8,
+        copy: impl Fn(usize) -> *mut u8,
+        count: usize,
+    ) -> bool {
         if count == 0 {
             return true;
         }
         let bytes = count * self.item;
-        let each = (2 * ROUND * self.item).div_ceil(SPLAT);
-        let mut copies = COPIES.take();
-        copies.resize(copies.len().max(self.homes.len() * each), Splat([0; SPLAT]));
-        let first = copies.as_mut_ptr();
-        let copy = |number: usize| first.wrapping_add(number * each).cast::<u8>();
         let address = |(number, home): (usize, &Home)| {
             if home.is_kept {
-                return Address { start: kept(home.part), mask: 0 };
+                return Address { start: kept(home), mask: 0 };
             }
             if home.is_read {
                 // SAFETY: the part has so many elements, and the copy room for them.
@@ -179,19 +204,23 @@ impl Chain {
                 unsafe { from(home.part).copy_from_nonoverlapping(copy(number), bytes) };
             }
         }
-        COPIES.set(copies);
         are_numbers
     }
 
     /// # Safety
     ///
-    /// There are so many elements of the chain's type, aligned.
+    /// There are so many elements of the chain's type.
     unsafe fn are_numbers(&self, start: *const u8, count: usize) -> bool {
+        let mut elements = 0..count;
         // SAFETY: the caller's promise.
         unsafe {
             match self.dtype {
-                DType::Float32 => !std::slice::from_raw_parts(start.cast::<f32>(), count).iter().any(|x| x.is_nan()),
-                DType::Float64 => !std::slice::from_raw_parts(start.cast::<f64>(), count).iter().any(|x| x.is_nan()),
+                DType::Float32 => {
+                    !elements.any(|at| start.cast::<[u8; 4]>().add(at).cast::<f32>().read_unaligned().is_nan())
+                }
+                DType::Float64 => {
+                    !elements.any(|at| start.cast::<[u8; 8]>().add(at).cast::<f64>().read_unaligned().is_nan())
+                }
                 _ => true,
             }
         }

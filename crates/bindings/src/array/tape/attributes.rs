@@ -1,7 +1,7 @@
 //! The arguments of an op besides its operands.
 
 use super::node::Value;
-use crate::array::dtypes;
+use crate::interpreter::dtypes;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;

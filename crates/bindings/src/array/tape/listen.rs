@@ -1,6 +1,6 @@
 //! Whether the tape listens.
 
-use crate::location::python_symbol;
+use crate::interpreter::location::python_symbol;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -8,7 +8,7 @@ use super::listen;
 use super::moves::{elsewhere, now, taken};
 use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
 use crate::array::{NDArray, raised};
-use crate::errors;
+use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
@@ -82,15 +82,38 @@ pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether an op over these operands is to be heard: 0 if not, 2 if some of them are to become arrays first, else 1. If it is,
-/// this thread pauses until `tape_note_fresh` has noted it. 3 if other handles stand for some: those are to be asked.
+/// What is to become of an op over some operands. Python sees the number; `weft._core` has those of the last two by name.
+#[derive(Clone, Copy)]
+pub(crate) enum Hearing {
+    /// It is pushed, and not heard.
+    Unheard = 0,
+    /// It is heard.
+    Heard = 1,
+    /// It is heard, and some operands are to become arrays first.
+    Coerced = 2,
+    /// Other handles stand for some operands: those are to be asked.
+    Elsewhere = 3,
+}
+
+impl<'py> IntoPyObject<'py> for Hearing {
+    type Target = PyInt;
+    type Output = Bound<'py, PyInt>;
+    type Error = std::convert::Infallible;
+
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
+        (self as u8).into_pyobject(py)
+    }
+}
+
+/// Whether an op over these operands is to be heard. If it is, this thread pauses until `tape_note_fresh` has noted it.
 #[pyfunction]
-pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
+pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<Hearing> {
     if are_elsewhere(operands) {
-        return Ok(3);
+        return Ok(Hearing::Elsewhere);
     }
     if !tape_hears(operands)? {
-        return Ok(0);
+        return Ok(Hearing::Unheard);
     }
     listen::pause();
     let is_operand = |each: Borrowed<'_, '_, PyAny>| {
@@ -100,13 +123,16 @@ pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
             || each.is_exact_instance_of::<PyBool>()
             || each.is_exact_instance_of::<PyComplex>()
     };
-    Ok(if operands.iter_borrowed().all(is_operand) { 1 } else { 2 })
+    Ok(if operands.iter_borrowed().all(is_operand) { Hearing::Heard } else { Hearing::Coerced })
 }
 
-/// Whether an op over these operands and places is to be heard: 0 or 1, or 3 as above.
+/// Whether an op over these operands and places is to be heard.
 #[pyfunction]
-pub(crate) fn tape_hears_all(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
-    if are_elsewhere(operands) { Ok(3) } else { tape_hears(operands).map(u8::from) }
+pub(crate) fn tape_hears_all(operands: &Bound<'_, PyTuple>) -> PyResult<Hearing> {
+    if are_elsewhere(operands) {
+        return Ok(Hearing::Elsewhere);
+    }
+    Ok(if tape_hears(operands)? { Hearing::Heard } else { Hearing::Unheard })
 }
 
 fn are_elsewhere(operands: &Bound<'_, PyTuple>) -> bool {
@@ -120,7 +146,8 @@ fn check_recorded(py: Python<'_>, name: &str, target: &NDArray) -> PyResult<()> 
         return Ok(());
     }
     let message = format!(
-        "{name}() writes to an array of shape {} that is no argument, and a gradient would be wanted for it from then on:          a recording cannot say so. Write in a block of weft.autograd.no_grad(), return the value, or pass the array",
+        "{name}() writes to an array of shape {} that is no argument, and a gradient would be wanted for it from then on: \
+         a recording cannot say so. Write in a block of weft.autograd.no_grad(), return the value, or pass the array",
         PyTuple::new(py, &target.inner.layout().shape)?
     );
     recording::fail(&message);

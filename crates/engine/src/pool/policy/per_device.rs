@@ -1,6 +1,6 @@
 //! Two lanes for each device: work, and copies on a thread of their own, as is each ordered queue.
 
-use super::{Device, InOrder, Placement};
+use super::{Device, InOrder, Order, Placement};
 use crate::op::DeviceLane;
 use crate::sched::LANES;
 
@@ -24,11 +24,15 @@ impl Placement for PerDevice {
         if COUNT == 0 { 0 } else { FIRST + 2 * (queue.number() % COUNT) }
     }
 
-    fn is_in_order(&self, lane: u16) -> bool {
-        lane >= FIRST && lane % 2 == 1
+    fn order(&self, lane: u16) -> Order {
+        if lane >= FIRST && lane % 2 == 1 { Order::Pushed } else { Order::Ready }
     }
 
     fn workers(&self, lane: u16, workers: usize) -> usize {
         if lane % 2 == 1 { 1 } else { workers }
+    }
+
+    fn separates_devices(&self) -> bool {
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! No worker at all.
 
-use super::{Device, InOrder, Placement};
+use super::{Device, InOrder, Order, Placement};
 
 pub(super) struct Serial;
 
@@ -13,8 +13,8 @@ impl Placement for Serial {
         0
     }
 
-    fn is_in_order(&self, _: u16) -> bool {
-        false
+    fn order(&self, _: u16) -> Order {
+        Order::Ready
     }
 
     fn workers(&self, _: u16, _: usize) -> usize {

@@ -1,6 +1,6 @@
 //! One lane for everything, but for the ordered queues: a lane for each.
 
-use super::{Device, InOrder, Placement};
+use super::{Device, InOrder, Order, Placement};
 use crate::sched::LANES;
 
 pub(super) struct WorkStealing;
@@ -19,11 +19,11 @@ impl Placement for WorkStealing {
         if OTHERS == 0 { 0 } else { 1 + queue.number() % OTHERS }
     }
 
-    fn is_in_order(&self, lane: u16) -> bool {
-        lane > 0
+    fn order(&self, lane: u16) -> Order {
+        if lane > 0 { Order::Pushed } else { Order::Ready }
     }
 
     fn workers(&self, lane: u16, workers: usize) -> usize {
-        if self.is_in_order(lane) { 1 } else { workers }
+        if lane > 0 { 1 } else { workers }
     }
 }

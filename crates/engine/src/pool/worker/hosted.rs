@@ -1,6 +1,7 @@
 //! Hosted ops: many in one stay in the host, but not too long.
 
 use super::{Worker, WorkerSeat};
+use crate::op::OpPtr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,12 +36,38 @@ impl Worker<'_> {
             self.pool.open_gate();
             inside = self.hosted_batch();
         });
+        self.has_been_inside(inside);
+        true
+    }
+
+    /// Runs an op that was drawn, in the host if it is hosted.
+    pub(super) fn run_drawn(&mut self, op: OpPtr) -> Option<OpPtr> {
+        // SAFETY: a pulled op is this thread's, and was not run.
+        if !unsafe { (*op.as_ptr()).payload.assume_init_ref().is_hosted() } {
+            return self.run(op);
+        }
+        let shut = self.pool.shut_gate(); // another worker of this engine may be waiting already
+        let host = Arc::clone(&self.pool.host);
+        let (mut finished, mut inside) = (None, Duration::ZERO);
+        host.enter(&mut || {
+            if shut {
+                self.pool.open_gate();
+            }
+            let start = Instant::now();
+            finished = self.run(op);
+            inside = start.elapsed();
+        });
+        self.has_been_inside(inside);
+        finished
+    }
+
+    /// Stays outside for a moment if it has been inside for long.
+    fn has_been_inside(&mut self, inside: Duration) {
         self.inside += inside;
         if self.inside > HOSTED_BATCH {
             self.inside = Duration::ZERO;
             std::thread::sleep(HOSTED_PAUSE);
         }
-        true
     }
 
     /// Runs hosted ops for a while. Answers for how long.

@@ -18,6 +18,8 @@ pub(super) struct IntoWorker<'a> {
     /// Ops in a row that may be taken over.
     pub(super) chain: u32,
     pub(super) pace: &'a Pace,
+    /// Whether it takes what is to be drawn though nobody waits.
+    pub(super) insists: bool,
 }
 
 impl Pull for IntoWorker<'_> {
@@ -39,6 +41,11 @@ impl Pull for IntoWorker<'_> {
     #[inline]
     fn reach(&self) -> u64 {
         if self.next.is_none() { u64::MAX } else { self.pace.reach(self.wanted) }
+    }
+
+    #[inline]
+    fn insists(&self) -> bool {
+        self.insists
     }
 
     #[inline]

@@ -1,0 +1,38 @@
+//! Looks at values while a program is recorded.
+
+use super::raised;
+use crate::interpreter::errors;
+use crate::interpreter::location::Location;
+use pyo3::prelude::*;
+use weft_array::{Array, Tuple, recording as tapes};
+
+/// Refuses to wait for, or to look at, values that are not known: of what a recording makes, or changes.
+#[inline]
+pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
+    if tapes::is_open() || array.buffer().recording().is_some() { check_known(py, array) } else { Ok(()) }
+}
+
+#[cold]
+fn check_known(py: Python<'_>, array: &Array) -> PyResult<()> {
+    let Err((name, place)) = tapes::look(array) else {
+        return match array.buffer().recording() {
+            None => Ok(()),
+            Some(_) => array.buffer().storage().map(drop).map_err(|error| raised(py, error)),
+        };
+    };
+    let described = format!("an array of shape {} and dtype {}", Tuple(&array.layout().shape), array.dtype().name());
+    let maker = if name.is_empty() {
+        "it is an argument".to_owned()
+    } else {
+        let line = Location::of_bits(place).describe(py).map(|line| format!(", at {line}")).unwrap_or_default();
+        format!("op '{name}' makes it{line}")
+    };
+    let asked = Location::here(py).describe(py).map(|line| format!(" (asked at {line})")).unwrap_or_default();
+    let open = tapes::with(|tape| tape.tag().name().to_owned()).unwrap_or_default();
+    let message = format!(
+        "the value of {described} is not known while '{open}' is recorded{asked}: {maker}, and nothing of a recording runs. \
+         Compute with arrays instead (weft.where, weft.cond), or look at values outside"
+    );
+    tapes::fail(&message);
+    Err(errors::capture(py, &message))
+}
