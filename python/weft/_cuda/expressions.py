@@ -5,11 +5,13 @@ The attribute is a mapping from kinds of dtype to an expression, or a function o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from weft._core import find_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
@@ -121,11 +123,12 @@ def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
     return None if op is None else chosen(op.attribute("cuda", None), inputs)
 
 
-def chosen(stated: Any, inputs: tuple[DType, ...]) -> str | None:
+def chosen(
+    stated: Mapping[str, str] | Callable[[tuple[DType, ...]], str | None] | None, inputs: tuple[DType, ...]
+) -> str | None:
     """Return which of the expressions that an op states is for operands of these dtypes; None if none is."""
     if callable(stated):
-        found: str | None = cast("Any", stated)(inputs)
-        return found
+        return stated(inputs)
     if stated is None or any(each != inputs[0] for each in inputs):
         return None
     return next((body for kinds, body in stated.items() if inputs[0].kind in kinds), None)

@@ -26,6 +26,10 @@ def class_of(value: object) -> Any:
     return type(value)
 
 
+def _is_a(value: object, kind: Any) -> bool:
+    return isinstance(value, kind)
+
+
 def is_named(kind: Any) -> bool:
     """Return whether a class is of named tuples."""
     return tuple in kind.__mro__ and hasattr(kind, "_fields")
@@ -40,9 +44,9 @@ def fields_of(kind: Any, *, exact: bool = True) -> tuple[str, ...]:
 def parts_of(value: Any, *, exact: bool = True) -> list[Any] | None:
     """Return what a container holds, in order; None if the value is no container."""
     kind = class_of(value)
-    if kind is list or kind is tuple or is_named(kind) or (not exact and isinstance(value, (list, tuple))):
+    if kind is list or kind is tuple or is_named(kind) or (not exact and _is_a(value, (list, tuple))):
         return list(value)
-    if kind is dict or (not exact and isinstance(value, dict)):
+    if kind is dict or (not exact and _is_a(value, dict)):
         return list(value.values())
     if is_dataclass(kind):
         return [getattr(value, name) for name in fields_of(kind, exact=exact)]
@@ -56,9 +60,9 @@ def rebuilt(value: Any, parts: list[Any], *, exact: bool = True) -> Any:
         return None
     if is_named(kind):
         return kind._make(parts)
-    if isinstance(value, dict):
+    if _is_a(value, dict):
         return dict(zip(value, parts, strict=True))
-    if isinstance(value, (list, tuple)):
+    if _is_a(value, (list, tuple)):
         return parts if kind is list else kind(parts)
     names = fields_of(kind, exact=exact)
     return of_fields(kind, names, *parts) if exact else replace(value, **dict(zip(names, parts, strict=True)))

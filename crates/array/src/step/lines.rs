@@ -3,7 +3,8 @@
 //! NumPy hardly ever calls its loops otherwise, and some of them (`isnan` and its like of real numbers) then leave elements out. Such
 //! a loop writes to a line on the stack, from which its results go to where they belong.
 
-use super::kernel::{OPERANDS, StridedLoop, signed};
+use super::kernel::signed;
+use super::kernel::{OPERANDS, StridedLoop};
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 

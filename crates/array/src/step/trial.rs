@@ -1,7 +1,8 @@
 //! Whether a loop that somebody else wrote does with gaps between the elements of its outputs what it does without: tried when it is
 //! looked up. A loop that fails is called as [`lines`](super::lines) does it.
 
-use super::kernel::{OPERANDS, StridedLoop, signed};
+use super::kernel::signed;
+use super::kernel::{OPERANDS, StridedLoop};
 use crate::{DType, Scalar};
 
 /// Elements of a trial: more than two vectors of bytes, and a rest.

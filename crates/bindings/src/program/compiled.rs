@@ -2,8 +2,6 @@
 
 use super::notes::Note;
 use crate::array::tape::moves::elsewhere;
-use crate::array::tape::moves::elsewhere;
-use crate::array::tape::record;
 use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;

@@ -3,8 +3,6 @@
 use super::kinds;
 use crate::array::operator::scalar;
 use crate::array::tape::moves::{now, taken};
-use crate::array::tape::moves::{now, taken};
-use crate::array::tape::record;
 use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
