@@ -1,6 +1,7 @@
 //! Values of attributes, shapes and dtypes, from Python and to Python.
 
 use super::py_values::Hashed;
+use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::interpreter::level::Level;
 use pyo3::prelude::*;

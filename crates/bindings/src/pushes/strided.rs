@@ -7,6 +7,7 @@ use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::memory::memory_of;
+use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::payloads::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
