@@ -124,7 +124,7 @@ fn numbers(dtype: DType, operand: usize) -> Vec<u8> {
         // Small integers are divisors and shifts, too.
         let small = [1_i8, 2, 5, 3, 7, 4, 6][at % 7];
         let scalar = match dtype {
-            DType::Bool => Scalar::Bool(at % 3 == 0),
+            DType::Bool => Scalar::Bool(at.is_multiple_of(3)),
             DType::Complex64 | DType::Complex128 => Scalar::Complex(f64::from(small), 0.25 * f64::from(small) - 1.0),
             _ if dtype.is_floating() => Scalar::Float(REAL[at % REAL.len()]),
             _ => Scalar::Int(i64::from(small)),
