@@ -131,7 +131,7 @@ class OutOfMemoryError(WeftError, MemoryError):
     Examples
     --------
     >>> import weft
-    >>> weft.zeros(2**62)
+    >>> weft.arange(2**59).wait_to_read()
     Traceback (most recent call last):
     ...
     weft.errors.OutOfMemoryError: ...

@@ -97,9 +97,9 @@ def interrupt(call: Callable[[], None], after: float) -> None:
             _thread.interrupt_main()
 
     striker = threading.Thread(target=strike)
-    striker.start()
     try:
         try:
+            striker.start()
             call()
         finally:
             done.set()
