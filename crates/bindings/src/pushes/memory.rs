@@ -83,7 +83,7 @@ pub(super) fn view_of<'py>(
     readonly: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (buffer, layout) = (array.buffer(), array.layout());
-    let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let start = storage.start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
     let writable = !readonly && !buffer.is_readonly();
     let start = start.wrapping_add(layout.offset);
