@@ -31,15 +31,17 @@ mod _core {
     #[pymodule_export]
     use super::array::NDArray;
     #[pymodule_export]
+    use super::array::tape::family::tape_patch;
+    #[pymodule_export]
     use super::array::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
     #[pymodule_export]
-    use super::array::tape::marks::tape_standings;
+    use super::array::tape::moves::tape_standings;
     #[pymodule_export]
     use super::array::tape::node::tape_alike;
     #[pymodule_export]
     use super::array::tape::record::{
         bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
-        tape_note, tape_note_call, tape_opens, tape_patch, whole,
+        tape_note, tape_note_call, tape_opens, whole,
     };
     #[pymodule_export]
     use super::array::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};

@@ -5,6 +5,7 @@ use super::part;
 use crate::array::operator::Operator;
 use crate::array::tape;
 use crate::array::tape::moves::{self, now};
+use crate::array::tape::moving;
 use crate::array::{NDArray, raised};
 use crate::cuda::fences;
 use crate::engine::Engine;
@@ -548,7 +549,7 @@ impl NDArray {
     #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
     fn _was(slf: &Bound<'_, Self>, device: u16, dtype: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<Option<Self>> {
         let dtype = dtypes::from_python(dtype)?;
-        Ok(moves::was(slf, |array| {
+        Ok(moving::was(slf, |array| {
             array.device() == device && array.dtype() == dtype && array.layout().shape[..] == shape[..]
         }))
     }
@@ -568,7 +569,7 @@ impl NDArray {
         if !slf.get().owner().get().inner.is_same(&other.get().owner().get().inner) {
             return Err(errors::argument_value(py, "a tensor stays with its engine"));
         }
-        moves::become_same(slf, other)
+        moving::become_same(slf, other)
     }
 
     /// A view of the values, after a wait; see `values`.

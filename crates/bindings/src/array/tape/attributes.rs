@@ -1,6 +1,6 @@
 //! The arguments of an op besides its operands.
 
-use super::node::Value;
+use super::outline::Outline;
 use crate::interpreter::dtypes;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -34,8 +34,8 @@ impl From<Option<Py<PyAny>>> for Attributes {
 }
 
 impl Attributes {
-    /// As rules see them, of an op with this result.
-    pub(super) fn shown(&self, py: Python<'_>, result: Option<&Value>) -> PyResult<Py<PyAny>> {
+    /// As rules see them, of an op whose result is asked for its outline.
+    pub(super) fn shown(&self, py: Python<'_>, result: impl FnOnce() -> Option<Outline>) -> PyResult<Py<PyAny>> {
         let found = PyDict::new(py);
         match self {
             Self::None => {}
@@ -45,11 +45,11 @@ impl Attributes {
                 found.set_item(intern!(py, "keepdims"), keepdims)?;
             }
             Self::Shape => {
-                let shape = result.and_then(|result| result.outline(py)).map(|outline| outline.shape);
+                let shape = result().map(|outline| outline.shape);
                 found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
             }
             Self::DType => {
-                let dtype = result.and_then(|result| result.outline(py)).map(|outline| outline.dtype);
+                let dtype = result().map(|outline| outline.dtype);
                 found.set_item(intern!(py, "dtype"), dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose()?)?;
             }
             Self::Key(key, count) => {

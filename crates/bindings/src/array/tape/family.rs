@@ -4,16 +4,31 @@ use super::attributes::Attributes;
 use super::handle::Entry;
 use super::marks::{Mark, Why};
 use super::node::{Input, Saved, TapeNode, Value};
-use super::record;
+use super::outline::outline;
 use crate::array::NDArray;
 use crate::interpreter::dtypes;
 use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use weft_array::{Array, DType, Layout, recording};
+
+/// The op of a value that several pieces make up.
+static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Names the op of a value that several pieces make up.
+#[pyfunction]
+pub(crate) fn tape_patch(op: Bound<'_, PyAny>) {
+    let _ = PATCH.set(op.py(), op.unbind()); // who comes second has named the same one
+}
+
+fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let known = PATCH.get(py).map(|op| op.clone_ref(py));
+    known.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the tape knows no op for pieces"))
+}
 
 /// Elements that a heard op has written.
 pub(crate) struct Piece {
@@ -223,14 +238,14 @@ pub(crate) fn patched(py: Python<'_>, array: &NDArray, base: Option<Entry>, piec
     attributes.set_item("layout", describe(array.inner.layout(), array.inner.dtype())?)?;
     let layouts = pieces.iter().map(|piece| describe(&piece.layout, piece.dtype)).collect::<PyResult<Vec<_>>>()?;
     attributes.set_item("pieces", PyList::new(py, layouts)?.to_tuple())?;
-    let outline = |shape: &[usize], dtype| Value::Outline(record::outline(py, array, shape, dtype));
-    let mut inputs = vec![Input { entry: base, value: outline(&array.inner.layout().shape, array.inner.dtype()) }];
+    let outlined = |shape: &[usize], dtype| Value::Outline(outline(py, array, shape, dtype));
+    let mut inputs = vec![Input { entry: base, value: outlined(&array.inner.layout().shape, array.inner.dtype()) }];
     inputs.extend(pieces.iter().map(|piece| Input {
         entry: Some(piece.entry.clone_ref(py)),
-        value: outline(&piece.layout.shape, piece.dtype),
+        value: outlined(&piece.layout.shape, piece.dtype),
     }));
-    let outputs = [Value::Outline(record::outline(py, array, &array.inner.layout().shape, array.inner.dtype()))];
-    let op = record::patch(py)?;
+    let outputs = [outlined(&array.inner.layout().shape, array.inner.dtype())];
+    let op = patch(py)?;
     let attributes = Attributes::Known(attributes.into_any().unbind());
     let node = TapeNode::of_op(py, op, attributes, inputs, outputs.into_iter().collect());
     Ok(Entry { node: Py::new(py, node)?, index: 0 })

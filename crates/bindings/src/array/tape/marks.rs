@@ -3,9 +3,6 @@
 //! A program refers to memory, and may have met it through a handle that is out of reach now, such as an item of a list. So
 //! the assumptions of its recording are checked by buffer.
 
-use super::moves::now;
-use crate::array::NDArray;
-use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use weft_array::Buffer;
@@ -132,14 +129,6 @@ impl Standings {
     pub(crate) fn each(&self) -> impl Iterator<Item = u64> {
         self.buffers.iter().map(|(_, standing)| *standing)
     }
-}
-
-/// How the tape knows the memory of arrays: of each 0 not by itself, 1 for a leaf, 2 for what heard ops have written.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
-pub(crate) fn tape_standings(arrays: Vec<Bound<'_, NDArray>>) -> Vec<u64> {
-    let arrays: Vec<_> = arrays.iter().map(now).collect();
-    Standings::of(arrays.iter().map(|array| array.get().inner.buffer())).each().map(|standing| standing % 4).collect()
 }
 
 impl Marks {

@@ -11,6 +11,8 @@
 //! | `family` | what all views of one memory share: pieces written by heard ops, writes since values were saved |
 //! | `marks` | which buffers have leaves, were written to by heard ops, or were left by a handle: for programs that refer to them |
 //! | `moves` | which handle stands for a tensor that was moved |
+//! | `moving` | how a tensor gets there |
+//! | `outline` | shape, dtype and place of an array whose values were not saved |
 //! | `node` | nodes, saved values, what rules see of them |
 //! | `listen` | who listens: pauses of this thread, the mode of the task |
 //! | `record` | from a push to a node |
@@ -26,11 +28,14 @@ pub(crate) mod handle;
 pub(crate) mod listen;
 pub(crate) mod marks;
 pub(crate) mod moves;
+pub(crate) mod moving;
 pub(crate) mod node;
+pub(crate) mod outline;
 pub(crate) mod record;
 pub(crate) mod short;
 pub(crate) mod walk;
 
 pub(crate) use family::Family;
 pub(crate) use handle::Handle;
-pub(crate) use node::{Outline, TapeNode};
+pub(crate) use node::TapeNode;
+pub(crate) use outline::Outline;

@@ -5,16 +5,16 @@ use super::family::{Family, Fate};
 use super::handle::{Entry, Handle};
 use super::listen;
 use super::moves::now;
+use super::outline::Outline;
 use crate::array::NDArray;
 use crate::engine::Engine;
-use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Mutex, PoisonError};
-use weft_array::{Array, DType, Shape};
+use weft_array::Array;
 
 // On the heap: nodes are moved, and these are large.
 pub(crate) type Inputs = Vec<Input>;
@@ -46,65 +46,6 @@ pub(crate) struct Saved {
 impl Drop for Saved {
     fn drop(&mut self) {
         self.family.get().give_up();
-    }
-}
-
-/// What is known of an array whose values were not saved: shape, dtype and where it was.
-#[pyclass(module = "weft._core", frozen, name = "Outline")]
-pub(crate) struct Outline {
-    pub(crate) shape: Shape,
-    pub(crate) dtype: DType,
-    pub(crate) device: u16,
-    pub(crate) engine: Py<Engine>,
-}
-
-impl Outline {
-    fn clone_ref(&self, py: Python<'_>) -> Self {
-        let (shape, dtype, device) = (Shape::from_slice(&self.shape), self.dtype, self.device);
-        Self { shape, dtype, device, engine: self.engine.clone_ref(py) }
-    }
-}
-
-#[pymethods]
-impl Outline {
-    /// The lengths of the axes.
-    #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.shape)
-    }
-
-    /// The type of the elements, a `numpy.dtype`.
-    #[getter]
-    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        dtypes::to_python(py, self.dtype)
-    }
-
-    /// The number of axes.
-    #[getter]
-    fn ndim(&self) -> usize {
-        self.shape.len()
-    }
-
-    /// The number of elements.
-    #[getter]
-    fn size(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// The array's engine.
-    #[getter]
-    fn engine(&self, py: Python<'_>) -> Py<Engine> {
-        self.engine.clone_ref(py)
-    }
-
-    /// The number of the array's device.
-    #[getter]
-    fn _device(&self) -> u16 {
-        self.device
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)
     }
 }
 
@@ -313,7 +254,7 @@ impl TapeNode {
     fn attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
-        parts.attributes.shown(py, parts.outputs.first())
+        parts.attributes.shown(py, || parts.outputs.first()?.outline(py))
     }
 
     /// Its inputs: arrays whose values were saved, outlines of others, numbers.

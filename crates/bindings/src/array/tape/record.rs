@@ -6,17 +6,15 @@ use super::family;
 use super::handle::{Entry, Handle, entry_of};
 use super::listen;
 use super::moves::{elsewhere, now, taken};
-use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
+use super::node::{Input, Inputs, Outputs, TapeNode, Value};
+use super::outline::outline;
 use crate::array::{NDArray, raised};
 use crate::interpreter::errors;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use std::sync::Arc;
-use weft_array::{Array, DType, Layout, Shape, recording};
+use weft_array::{Array, DType, Layout, recording};
 
-/// The op of a value that several pieces make up.
-static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 pub(super) const RESULTS: usize = 32;
 
 /// Whether a rule looks at an operand, or from `RESULTS` on at a result.
@@ -24,25 +22,8 @@ pub(super) fn reads(mask: u64, at: usize) -> bool {
     at < u64::BITS as usize && mask >> at & 1 == 1
 }
 
-/// Names the op of a value that several pieces make up.
-#[pyfunction]
-pub(crate) fn tape_patch(op: Bound<'_, PyAny>) {
-    let _ = PATCH.set(op.py(), op.unbind()); // who comes second has named the same one
-}
-
-pub(crate) fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    let known = PATCH.get(py).map(|op| op.clone_ref(py));
-    known.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the tape knows no op for pieces"))
-}
-
 pub(super) fn has_gradient(dtype: DType) -> bool {
     dtype.is_floating()
-}
-
-#[inline]
-pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
-    let engine = like.owner().clone_ref(py);
-    Outline { shape: Shape::from_slice(shape), dtype, device: like.inner.device(), engine }
 }
 
 #[inline]
