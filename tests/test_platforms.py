@@ -26,7 +26,10 @@ def test_this_one_is_known_and_said() -> None:
 
 
 def test_the_page_says_what_the_command_says() -> None:
-    assert dict(re.findall(r"^\| `([a-z0-9_]+-[a-z0-9_-]+)` \| ([^|]+) \|", read("docs/platforms.md"), re.MULTILINE)) == PLATFORMS
+    assert (
+        dict(re.findall(r"^\| `([a-z0-9_]+-[a-z0-9_-]+)` \| ([^|]+) \|", read("docs/platforms.md"), re.MULTILINE))
+        == PLATFORMS
+    )
 
 
 def test_every_one_is_checked_or_is_where_the_tests_run() -> None:

@@ -359,7 +359,10 @@ def test_wait_all_raises_what_nobody_asked_for() -> None:
     first, second = weft.linalg.inv(weft.zeros((2, 2))), weft.take(a(), weft.asarray([9]), axis=0)
     with pytest.raises(ExceptionGroup) as caught:
         weft.wait_all(timeout=SOON)
-    assert {type(error) for error in caught.value.exceptions} == {weft.errors.LinAlgError, weft.errors.ArgumentIndexError}
+    assert {type(error) for error in caught.value.exceptions} == {
+        weft.errors.LinAlgError,
+        weft.errors.ArgumentIndexError,
+    }
     assert first.exception() is not None
     assert second.exception() is not None
 

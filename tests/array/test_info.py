@@ -31,7 +31,7 @@ def test_defaults_are_what_creation_gives() -> None:
 def test_dtypes() -> None:
     info = weft.__array_namespace_info__()
     every = info.dtypes()
-    assert len(every) == 13, 'those of the standard: float16 is not one'
+    assert len(every) == 13, "those of the standard: float16 is not one"
     for name, dtype in every.items():
         assert weft.zeros(1, dtype=dtype).dtype == np.dtype(name) == getattr(weft, name)
     assert list(info.dtypes(kind="bool")) == ["bool"]
