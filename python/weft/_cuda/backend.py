@@ -69,7 +69,7 @@ class Cuda(Backend):
 
     def launch(self, op: Op, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
         """Push the kernel that the op's attribute ``"kernels"`` states."""
-        stated = op.attribute(self.faster, None)
+        stated = op.attribute("kernels", None)
         if stated is None:
             return False
         from weft._cuda import functions

@@ -38,7 +38,8 @@ def push(stated: Any, results: tuple[NDArray, ...], given: tuple[Any, ...], attr
         Whether there is one, and it was pushed.
     """
     if callable(stated):
-        launch: Launch | None = stated(results[0], *given, **attributes)
+        make: Any = stated
+        launch: Launch | None = make(results[0], *given, **attributes)
         return launch is not None and _launch(launch, results[0])
     if stated == "matmul":
         return products.push(results[0], *given, **attributes)

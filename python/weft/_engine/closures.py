@@ -65,12 +65,13 @@ def _outside(function: FunctionType) -> Iterator[tuple[str, object]]:
         yield name, function.__globals__[name]
 
 
-def _is_variable(value: object) -> bool:
+def _is_variable(value: Any) -> bool:
     """Return whether `value` is an array that an op could change."""
-    if isinstance(value, np.ndarray):
-        owner = owner_of(value)
-        return value.flags.writeable or (isinstance(owner, np.ndarray) and owner.flags.writeable)
-    return isinstance(value, NDArray)
+    return isinstance(value, NDArray) or any(map(_is_writable, (value, owner_of(value))))
+
+
+def _is_writable(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and bool(value.flags.writeable)
 
 
 def _same_memory(one: Any, other: object) -> bool:

@@ -192,7 +192,7 @@ def _accessed(
     engine: Engine,
     label: str,
     parameters: list[tuple[int, str, Access]],
-    arguments: list[object],
+    arguments: list[Any],
     variables: _Variables,
 ) -> tuple[set[int], list[Any], bool]:
     """Add the variables of the tagged arguments.
@@ -212,12 +212,12 @@ def _accessed(
     replaced = False
     for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
         found = _tracked(engine, argument, label, parameter, access)
-        is_handle = argument.__class__ is TaskHandle
+        is_handle, is_array = argument.__class__ is TaskHandle, isinstance(argument, np.ndarray)
         # The result of a handle is there to be changed, not to be forgotten.
         variables[min(kind, 1) if is_handle else kind].append(found)
-        if is_handle or isinstance(argument, np.ndarray):
+        if is_handle or is_array:
             (changed if kind else shown).add(id(argument))
-        if isinstance(argument, np.ndarray):
+        if is_array:
             arrays.append(argument)
         elif found is argument and isinstance(found, NDArray):
             replaced = True
@@ -238,7 +238,7 @@ def _warn_of_undeclared(function: Callable[..., object], label: str, declared: t
         )
 
 
-def _tracked(engine: Engine, argument: object, label: str, parameter: str, access: Access) -> _Tracked:
+def _tracked(engine: Engine, argument: Any, label: str, parameter: str, access: Access) -> _Tracked:
     """Return what stands for one argument in a push, naming the parameter in errors."""
     if isinstance(argument, (Variable, NDArray)):
         return argument
@@ -260,10 +260,9 @@ def _check_options(engine: object, device: object, name: object) -> None:
 
 def _objects(option: str, given: Any) -> tuple[object, ...]:
     """Return the objects of `reads` or `mutates`."""
+    kind: str = type(given).__name__
     if isinstance(given, (np.ndarray, NDArray, Variable, str)) or not hasattr(given, "__iter__"):
-        raise ArgumentTypeError(
-            f"weft.task: {option} is a list of objects, as in {option}=[x], not {type(given).__name__}"
-        )
+        raise ArgumentTypeError(f"weft.task: {option} is a list of objects, as in {option}=[x], not {kind}")
     return tuple(given)
 
 

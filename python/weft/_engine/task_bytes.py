@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from weft._core import NDArray
 from weft._engine.owners import owner_of
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Held:
         for array in arrays:
             if array.nbytes < _SMALL:
                 continue
-            key = id(owner_of(array)) if isinstance(array, np.ndarray) else id(array)
+            key = id(array if isinstance(array, NDArray) else owner_of(array))
             with _lock:
                 if key in self._owners:
                     continue

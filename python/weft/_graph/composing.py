@@ -26,6 +26,8 @@ _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
 #: Operands that become constants: NumPy's scalars have dtypes of their own, and only Python's numbers take that of what they meet.
 _SEQUENCES = (list, tuple, np.ndarray, np.generic)
+#: NumPy's numbers that are longer than any element of an array here, real and complex.
+_LONG: Any = (np.longdouble, np.clongdouble)
 _call = SymbolCore.call
 
 
@@ -90,8 +92,8 @@ def constant(x: Any) -> Any:
     given: Any = x
     if not isinstance(x, _SEQUENCES) or (isinstance(x, list | tuple) and any(map(is_symbol, given))):
         return given
-    if isinstance(x, np.longdouble | np.clongdouble):
-        return complex(given) if isinstance(x, np.clongdouble) else float(given)  # arrays do not have its dtype
+    if isinstance(x, _LONG):
+        return complex(given) if isinstance(x, _LONG[1]) else float(given)  # arrays do not have its dtype
     found = host_array(given)
     if found.size > LARGEST:
         return given

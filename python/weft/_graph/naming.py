@@ -29,7 +29,7 @@ class NameManager(Scope):
 
     __slots__ = ("_counts",)
 
-    def __new__(cls, *_args: object, **_kwargs: object) -> Self:
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Return a manager: what it is given is for its class's `__init__`."""
         return super().__new__(cls)
 
