@@ -241,6 +241,7 @@ def test_a_loop_of_temporaries_stays_within_its_bytes(script: RunScript, policy:
 MILLION = """
     import gc, psutil, threading
     import weft
+    from weft._core import push_compute
 
     def resident():
         gc.collect()

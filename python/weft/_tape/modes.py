@@ -34,11 +34,10 @@ def train(*, mode: bool) -> None:
 
     Examples
     --------
+    >>> from contextvars import copy_context
     >>> from weft._tape.modes import TRAINING, train
-    >>> train(mode=True)
-    >>> TRAINING.get()
+    >>> copy_context().run(lambda: (train(mode=True), TRAINING.get())[1])
     True
-    >>> train(mode=False)
     """
     Scope((TRAINING, mode), (LISTENING, mode)).__enter__()  # both in one call: an interrupt leaves either both or none
 
