@@ -18,6 +18,9 @@ from weft._numpy.hints import Absent
 from weft._registry.shapes import AnyShape, Axis
 
 __all__ = [
+    "POLICIES",
+    "TAPE_COERCED",
+    "TAPE_ELSEWHERE",
     "_FIRST_CUDA_DEVICE",
     "BareLaunch",
     "Compiled",
