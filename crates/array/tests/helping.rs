@@ -102,9 +102,12 @@ impl Blocked for Falling {
         } else if !seen.fell {
             if (seen.threads[0] == own) == self.by_own {
                 seen.fell = true;
+                self.came.notify_all();
                 drop(seen);
                 panic!("a block fell");
             }
+            // The other one leaves blocks for it.
+            drop(self.came.wait_timeout_while(seen, Duration::from_secs(60), |seen| !seen.fell));
         } else if !seen.held {
             seen.held = true;
             drop(seen);
