@@ -15,7 +15,7 @@ from weft._engine.closures import undeclared_arrays
 from weft._engine.default import get_engine
 from weft._engine.labels import Device
 from weft._engine.signature import TaskSignature
-from weft._engine.task_bytes import Held
+from weft._engine.task_bytes import SMALL, Held
 from weft._engine.task_call import TaskCall
 from weft._engine.task_handle import Outcome, TaskHandle, handles_in
 from weft.errors import ArgumentTypeError, ArgumentValueError, UndeclaredAccessWarning
@@ -172,7 +172,7 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
                 variables[kind].append(_tracked(target, each, label, ("reads", "mutates")[kind], kinds[kind]))
         variable, outcome = target.new_variable(label), Outcome()
         variables[2].append(variable)
-        held = Held(arrays) if arrays else None
+        held = Held(arrays) if any(each.nbytes >= SMALL for each in arrays) else None
         target.push(
             TaskCall(function, args, kwargs, shown, replaced=replaced, retries=retries, outcome=outcome, held=held),
             variables[0],

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Smaller arrays are not worth the look.
-_SMALL = 1 << 12
+SMALL = 1 << 12
 _pending: dict[int, int] = {}  # calls that hold the memory, by the identity of its owner, which they keep alive
 _lock = threading.RLock()  # reentrant: the collector may end a `Held` under it
 
@@ -36,7 +36,7 @@ class Held:
         self._owners: set[int] = set()
         self.nbytes = 0
         for array in arrays:
-            if array.nbytes < _SMALL:
+            if array.nbytes < SMALL:
                 continue
             key = id(array if isinstance(array, NDArray) else owner_of(array))
             with _lock:

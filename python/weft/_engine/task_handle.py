@@ -135,6 +135,8 @@ class TaskHandle(Generic[R]):
 
 def handles_in(arguments: tuple[Any, ...]) -> list[TaskHandle[Any]]:
     """Return the handles among arguments, and inside of their lists, tuples and dicts, each container once."""
+    if _SEARCHED.isdisjoint(map(type, arguments)):
+        return []
     found: list[TaskHandle[Any]] = []
     seen: set[int] = set()
     pending: list[Any] = list(arguments)
@@ -163,3 +165,4 @@ def resolved(argument: Any, within: frozenset[int] = frozenset()) -> Any:
 
 
 _CONTAINERS = frozenset({list, tuple, dict})
+_SEARCHED = _CONTAINERS | {TaskHandle}
