@@ -7,6 +7,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod array;
+mod call;
 mod cuda;
 mod dask;
 mod engine;
@@ -49,6 +50,8 @@ mod _core {
     use super::array::tape::walk::tape_walk;
     #[pymodule_export]
     use super::array::tape::{Outline, TapeNode};
+    #[pymodule_export]
+    use super::call::{Callee, Native, Plan, Way, call, set_carrier, set_composer, way_of};
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
     #[pymodule_export]
@@ -117,11 +120,9 @@ mod _core {
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::pushes::{
-        Kernel, Loop, Memory, Operator, answer_here, beside, cache_loop, change_here, compute_here, copy_elements,
-        empty, forget_loops, fresh_cast, fresh_copy, fresh_diagonal, fresh_elements, fresh_filled, fresh_join,
-        fresh_product, fresh_range, fresh_reduction, fresh_roll, fresh_rows, fresh_search, fresh_spaced, fresh_unary,
-        memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch,
-        values_here, vectors, wrap,
+        Kernel, Loop, Memory, Operator, beside, change_here, compute_here, copy_elements, empty, forget_loops,
+        fresh_cast, fresh_copy, fresh_diagonal, fresh_filled, fresh_range, fresh_rows, fresh_spaced, memory_stats,
+        memory_trim, open_onednn, push_compute, set_dispatch, values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{

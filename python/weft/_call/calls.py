@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from weft._call.dispatch import call
+from weft._call import dispatch  # noqa: F401 - carries what the core's walk does not know
+from weft._core import call
 
 if TYPE_CHECKING:
     from typing import Protocol

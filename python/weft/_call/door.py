@@ -3,6 +3,7 @@
 | destination | takes |
 |---|---|
 | a native loop | element-wise ops whose dtypes are those of one of NumPy's inner loops |
+| the core's run of a way | ops of families that the core computes, on the host |
 | the op's attribute "push" | ops that know a faster way than their `compute`, on the host |
 | kernels of a device | what has some there, by the device's `Backend` |
 | the op's attribute "push_on_device" | ops that are carried out by another library there |
@@ -26,7 +27,7 @@ from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._call.operands import Operand
-    from weft._call.plans import Plan
+    from weft._core import Plan, Way
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
@@ -49,8 +50,10 @@ class Call:
         The op's attributes.
     plan : Plan or None
         Of an op with a ufunc: what it computes in.
+    way : Way or None
+        Of an op without one: its avals and the core's run.
     mask : NDArray or None
-        Likewise: which elements it computes.
+        Of an op with a ufunc: which elements it computes.
     exact : bool, default: True
         Likewise: whether the scalars are of the dtypes that the plan says.
     fresh : bool, default: False
@@ -62,6 +65,7 @@ class Call:
     results: tuple[NDArray, ...]
     attributes: dict[str, Any]
     plan: Plan | None = None
+    way: Way | None = None
     mask: NDArray | None = None
     exact: bool = True
     fresh: bool = False
@@ -94,6 +98,8 @@ def _noted(call: Call) -> dict[str, Any]:
 def _push(call: Call, *, on_device: bool) -> None:
     """Push an op that has no ufunc."""
     if on_device and backend_of(call.results[0]).launch(call.op, call.results, call.given, call.attributes):
+        return
+    if call.way is not None and call.way.push(call.results, call.given):
         return
     own = call.op.attribute("push_on_device" if on_device else "push", None)
     if own is not None and own(call.results, call.given, **call.attributes):

@@ -50,8 +50,7 @@ def answers(op: Op, answer: Callable[..., object], *, exact: bool = False) -> No
 
     It may raise for calls that it does not know: these are pushed. An `exact` one sets no flags of floating-point numbers.
     """
-    op.answer = answer if exact else np.errstate(all="ignore")(answer)
-    op.answer_limit = _limit(op)
+    op._answer_by(answer if exact else np.errstate(all="ignore")(answer), _limit(op))
 
 
 def made(op: Op, result: NDArray, attributes: dict[str, Any]) -> bool:

@@ -141,7 +141,7 @@ def push(
         if loop is not None:
             arrays = all(isinstance(x, NDArray) for x in operands)
             if op.operator and not masked and results[0].dtype == outputs[0] and arrays:
-                _cache(op, inputs, computed, loop)
+                _cache(op, operands, computed, loop)
             loop.push(results, given)
             return
     if mask is None and "cuda" not in op.compute and push_parts(ufunc, results, operands):
@@ -149,10 +149,10 @@ def push(
     hosted.push(ufunc, results, operands, mask, op)
 
 
-def _cache(op: Op, dtypes: tuple[DType, ...], computed: tuple[DType, ...], loop: CudaLoop) -> None:
+def _cache(op: Op, operands: tuple[NDArray, ...], computed: tuple[DType, ...], loop: CudaLoop) -> None:
     """Let an operator on arrays of two dtypes find its kernels without this module, if it computes in what it always does."""
-    usual = op.plans.get(dtypes)
-    if len(set(dtypes)) > 1 and usual is not None and usual.inputs == computed:
+    dtypes = tuple(x.dtype for x in operands)
+    if len(set(dtypes)) > 1 and op._plan(operands).inputs == computed:
         left, right = dtypes
         cache_cuda_loop(op.name, (left, right), loop)
 

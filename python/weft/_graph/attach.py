@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._core import set_composer
 from weft._graph import later, pullback as _pullback  # noqa: F401 # pyright: ignore[reportUnusedImport] # it registers an op
 from weft._graph.composing import compose
 from weft._graph.control import branched, scanned
@@ -13,6 +14,7 @@ from weft._graph.evaluation import evaluate
 from weft._graph.own_operators import applied
 from weft._graph.training import Again
 from weft._registry import hooks
+from weft._registry.symbol_hook import Symbolic
 
 if TYPE_CHECKING:
     from weft._graph.executor import Executor
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 def attach() -> None:
     """Give the functions."""
     hooks.compose.set(compose)
+    set_composer(Symbolic, compose)
     hooks.defer.set(defer)
     hooks.scan_symbols.set(scanned)
     hooks.cond_symbols.set(branched)

@@ -41,6 +41,9 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     >>> compose(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {}).list_arguments()
     ['x']
     """
+    prepare = op._prepare
+    if prepare is not None:
+        attributes = prepare(*arrays, **attributes)
     if op.ufunc is None or not attributes:
         return compose_call(op, arrays, attributes)
     mask = attributes.get("where", True)

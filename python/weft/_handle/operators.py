@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.dispatch import call
+from weft._call.calls import call
 from weft._call.filling import assign
 from weft._call.outputs import check_target
 from weft._call.plans import COMPARISONS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.dispatch import call
+from weft._call.calls import call
 from weft._call.listening import check_changed, hear_nothing
 from weft._call.operands import as_array, engine_of
 from weft._call.outputs import check_writable

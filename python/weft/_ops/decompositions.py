@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from weft._call.inline import answers
-from weft._core import beside
-from weft._ops.reductions import ROOTED, loop_of, reduce_by_loop, root_of
+from weft._core import Native
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
@@ -18,7 +17,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import DType, Elements
-    from weft._core import NDArray
     from weft._registry.shapes import Shape
 
 state(group("linalg"), superlinear=True, blas=True)
@@ -306,30 +304,6 @@ def _matrix_norm_by_cupy(out: Any, x: Any, *, keepdims: bool = False, ord: Any =
 state(matrix_norm, cupy=_matrix_norm_by_cupy)
 
 
-def _push_vector_norm(
-    outputs: tuple[NDArray],
-    operands: tuple[NDArray],
-    *,
-    axis: Shape,
-    keepdims: bool = False,
-    ord: float = 2,
-) -> bool:
-    """Push squares, their sum and its root by inner loops: as NumPy computes it, of real numbers in rows."""
-    (result,), (x,) = outputs, operands
-    plain = x._contiguous and x.dtype in ROOTED and len(axis) in (1, x.ndim)
-    if ord != 2 or not plain or x.size == 0:  # the order of the usual norm
-        return False
-    multiply, root = loop_of(np.multiply, x.dtype), root_of(x.dtype)
-    if multiply is None or root is None or loop_of(np.add, x.dtype) is None:
-        return False
-    squares = beside(x, x.shape, x.dtype)
-    multiply.push((squares,), (x, x))
-    if not reduce_by_loop(np.add, result, squares, axis=axis, keepdims=keepdims):
-        return False
-    root.push((result,), (result,))
-    return True
-
-
 def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:
     if not isinstance(ord, int | float):
         raise ArgumentTypeError(f"ord of a vector norm is a number, got {ord!r}")
@@ -368,4 +342,4 @@ def _vector_norm_by_cupy(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: 
 state(vector_norm, cupy=_vector_norm_by_cupy)
 
 
-vector_norm.set_attribute("push", _push_vector_norm)
+vector_norm._run_by(Native.reduce(np.add, "norm"))

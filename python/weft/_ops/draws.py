@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAli
 
 import numpy as np
 
-from weft._call.dispatch import call
+from weft._call.calls import call
 from weft._core import NDArray, push_compute
 from weft._registry.avals import Aval
 from weft._registry.defaults import state

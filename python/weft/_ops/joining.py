@@ -17,7 +17,7 @@ from weft._call.copies import copy_cast
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.views import Layout, register_view, view
-from weft._core import NDArray, fresh_join, push_join
+from weft._core import Native, NDArray
 from weft._ops.manipulation import (
     _selected,
     atleast_1d,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from weft._call.operands import ArrayLike
+    from weft._call.operands import ArrayLike, Operand
 
 __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
@@ -106,11 +106,9 @@ def _stack(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None =
 
 
 def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
-    """Copy each part into its slice of the result."""
+    """Copy each part into its slice of the result, cast."""
     result, start = outputs[0], 0
     at = axis_index(axis, result.ndim)
-    if push_join(result, parts, at, False):
-        return True
     strides = result.strides
     for part in parts:
         shape = part.shape
@@ -121,18 +119,28 @@ def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: i
 
 
 def _push_stack(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
-    """Copy each part into its place in the result."""
+    """Copy each part into its place in the result, cast."""
     result = outputs[0]
     at = axis_index(axis, result.ndim)
-    if push_join(result, parts, at, True):
-        return True
     for index, part in enumerate(parts):
         copy_cast(_selected(result, axis=at, index=index), part)
     return True
 
 
-_concat.set_attribute("push", _push_concat)
-_stack.set_attribute("push", _push_stack)
+def _joining(*parts: Operand, axis: SupportsIndex, dtype: DTypeLike | None = None) -> dict[str, Any]:
+    """Return the attributes of a join in the form that its rule knows."""
+    del parts  # the rule counts axes
+    return {"axis": as_index(axis, "axis"), "dtype": dtype}
+
+
+for _op, _push in ((_concat, _push_concat), (_stack, _push_stack)):
+    _op.set_attribute("push", _push)
+    _op._prepare_by(_joining)
+    _op._run_by(Native.join(stacked=_op is _stack))
+
+
+#: What is joined as it is.
+_LISTS, _ARRAYS = frozenset([list, tuple]), frozenset([NDArray])
 
 
 def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
@@ -237,14 +245,10 @@ def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype
     >>> print(weft.concat([weft.asarray([1, 2]), weft.asarray([3])]))
     [1 2 3]
     """
-    if dtype is None and axis.__class__ is int and arrays.__class__ in (list, tuple) and not _concat.replaced:
-        found = fresh_join(tuple(arrays), axis, False, _concat)
-        if found is not None:
-            return found
-    parts = _as_arrays(arrays)
+    parts = arrays if arrays.__class__ in _LISTS and _ARRAYS.issuperset(map(type, arrays)) else _as_arrays(arrays)
     if axis is None:
         parts, axis = [ravel(part) for part in parts], 0
-    return one(_concat, *parts, axis=as_index(axis, "axis"), dtype=dtype)
+    return one(_concat, *parts, axis=axis, dtype=dtype)
 
 
 concatenate = concat
@@ -260,11 +264,8 @@ def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeL
     [[1 3]
      [2 4]]
     """
-    if dtype is None and axis.__class__ is int and arrays.__class__ in (list, tuple) and not _stack.replaced:
-        found = fresh_join(tuple(arrays), axis, True, _stack)
-        if found is not None:
-            return found
-    return one(_stack, *_as_arrays(arrays), axis=as_index(axis, "axis"), dtype=dtype)
+    parts = arrays if arrays.__class__ in _LISTS and _ARRAYS.issuperset(map(type, arrays)) else _as_arrays(arrays)
+    return one(_stack, *parts, axis=axis, dtype=dtype)
 
 
 def hstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) -> NDArray:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from weft._call.calls import Elements, one
 from weft._call.operands import as_array
 from weft._call.views import Layout, register_view, view
-from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
+from weft._core import Native, NDArray, copy_elements, tape_hear_view
 from weft._registry.avals import Aval, broadcast_shapes as joined
 from weft._registry.defaults import state
 from weft._registry.op import register_op
@@ -35,7 +35,7 @@ from weft.errors import ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from weft._call.operands import ArrayLike
+    from weft._call.operands import ArrayLike, Operand
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
@@ -155,21 +155,14 @@ def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> No
     np.copyto(out, np.roll(x, shift if axes is not None else sum(shift), axes))
 
 
-def _push_roll(outputs: tuple[NDArray], operands: tuple[NDArray], *, shift: Shape, axes: Shape | None) -> bool:
-    """Copy the pieces that move together."""
-    result, x = outputs[0], operands[0]
-    if recorded_calls() is not None:  # a recorded call is one step
-        return False
-    if axes is None:
-        if not (x._contiguous and result._contiguous):
-            return False
-        flat = [view(each, (each.size,), (each.itemsize,)) for each in (result, x)]
-        return push_roll(flat[0], flat[1], [(0, sum(shift))])
-    moves = np.broadcast(shift, axes)
-    return push_roll(result, x, [(axis_index(int(axis), x.ndim), int(by)) for by, axis in moves])
+def _rolling(x: Operand, *, shift: AnyShape, axes: AnyShape | None) -> dict[str, Any]:
+    """Return the attributes of a roll in the form that its rule knows."""
+    del x  # the rule counts axes
+    return {"shift": as_shape(shift), "axes": None if axes is None else as_shape(axes)}
 
 
-_roll.set_attribute("push", _push_roll)
+_roll._prepare_by(_rolling)
+_roll._run_by(Native.roll())
 
 
 def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool | None = None) -> NDArray:
@@ -494,12 +487,7 @@ def roll(x: ArrayLike, /, shift: AnyShape, axis: AnyShape | None = None) -> NDAr
     >>> print(weft.roll([1, 2, 3, 4], 1))
     [4 1 2 3]
     """
-    if x.__class__ is NDArray and shift.__class__ is int and not _roll.replaced:
-        found = fresh_roll(x, shift, axis, _roll)
-        if found is not None:
-            return found
-    axes = None if axis is None else as_shape(axis)
-    return one(_roll, as_array(x), shift=as_shape(shift), axes=axes)
+    return one(_roll, x, shift=shift, axes=axis)
 
 
 def atleast_1d(*arrays: ArrayLike) -> NDArray | list[NDArray]:

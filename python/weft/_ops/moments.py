@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._core import NDArray, beside, fresh_reduction
-from weft._ops.reductions import REDUCING, ROOTED, chosen, loop_of, reduce_by_loop, reduced, reduction, root_of
+from weft._call.calls import one
+from weft._core import Native, NDArray
+from weft._ops.reductions import REDUCING, chosen, reducing, reduction
 from weft._registry.defaults import state
 from weft._registry.op import register_op
-from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_shape
+from weft._registry.shapes import Axis, Shape, axis_tuple
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -78,65 +79,17 @@ def _std(out: Elements, x: Elements, *masks: Elements, **attributes: Any) -> Non
     np.sqrt(out, out=out)
 
 
-def _push_mean(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
-    """Push the sum and the division of it, both by inner loops."""
-    result, x = outputs[0], operands[0]
-    divide = loop_of(np.true_divide, result.dtype) if _summed(result.dtype) == result.dtype else None
-    if divide is None or len(operands) > 1 or not reduce_by_loop(np.add, result, x, **attributes):
-        return False
-    count = math.prod(x.shape[i] for i in axis_tuple(attributes["axis"], x.ndim))
-    divide.push((result,), (result, complex(count) if result.dtype.kind == "c" else float(count)))
-    return True
-
-
-def _push_variance(
-    outputs: tuple[NDArray],
-    operands: tuple[NDArray, ...],
-    *,
-    root: bool = False,
-    **attributes: Any,
-) -> bool:
-    """Push what `variance` does with real numbers in rows, step by step, by inner loops."""
-    result, x = outputs[0], operands[0]
-    axes = axis_tuple(attributes["axis"], x.ndim)
-    plain = len(operands) == 1 and x._contiguous and x.dtype in ROOTED and result.dtype == x.dtype
-    if not plain or not axes or x.size == 0:
-        return False
-    add, multiply, subtract, divide = (loop_of(each, x.dtype) for each in _STEPS)
-    sqrt = root_of(x.dtype)
-    if add is None or multiply is None or subtract is None or divide is None or sqrt is None:
-        return False
-    count, correction = math.prod(x.shape[i] for i in axes), attributes.get("correction", 0.0)
-    middle = beside(x, reduced_shape(x.shape, axes, keepdims=True), x.dtype)
-    off = beside(x, x.shape, x.dtype)
-    add.reduce(middle, x, axes)
-    divide.push((middle,), (middle, float(count)))
-    subtract.push((off,), (x, middle))
-    multiply.push((off,), (off, off))
-    reduce_by_loop(np.add, result, off, axis=axes, keepdims=attributes.get("keepdims", False))
-    divide.push((result,), (result, float(count - correction) if count > correction else math.nan))
-    if root:
-        sqrt.push((result,), (result,))
-    return True
-
-
-def _push_std(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
-    return _push_variance(outputs, operands, root=True, **attributes)
-
-
-_STEPS = (np.add, np.multiply, np.subtract, np.true_divide)
-
 _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
 state(_MEAN, infer_shape="reduce", attribute_names=REDUCING)
 for _op in (_VAR, _STD):
     state(_op, infer_shape="reduce", attribute_names=(*REDUCING, "correction"))
-_MEAN.set_attribute("push", _push_mean)
-_VAR.set_attribute("push", _push_variance)
-_STD.set_attribute("push", _push_std)
-#: Dtypes whose sums, and quotients of these, are their own.
-_DIVIDED = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
+for _op in (_MEAN, _VAR, _STD):
+    _op._prepare_by(reducing)
+_MEAN._run_by(Native.reduce(np.add, "mean"))
+_VAR._run_by(Native.reduce(np.add, "variance"))
+_STD._run_by(Native.reduce(np.add, "deviation"))
 _MEAN.set_attribute("kernels", "mean")
 
 
@@ -158,12 +111,8 @@ def mean(
     >>> weft.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
     NDArray([2., 3.])
     """
-    if x.__class__ is NDArray and dtype is None and out is None and where is None and not _MEAN.replaced:
-        loop = loop_of(np.add, x.dtype) if x.dtype in _DIVIDED else None
-        found = None if loop is None else fresh_reduction(loop, x, axis, keepdims, _MEAN, mean=True)
-        if found is not None:
-            return found
-    return reduced(_MEAN, x, axis, out, where, dtype=dtype, keepdims=keepdims)
+    masks = () if where is None or where is True else (where,)
+    return one(_MEAN, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def var(
@@ -189,7 +138,8 @@ def var(
     1.0
     """
     correction = correction if ddof is None else ddof
-    return reduced(_VAR, x, axis, out, where, dtype=dtype, keepdims=keepdims, correction=correction)
+    masks = () if where is None or where is True else (where,)
+    return one(_VAR, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)
 
 
 def std(
@@ -213,4 +163,5 @@ def std(
     1.0
     """
     correction = correction if ddof is None else ddof
-    return reduced(_STD, x, axis, out, where, dtype=dtype, keepdims=keepdims, correction=correction)
+    masks = () if where is None or where is True else (where,)
+    return one(_STD, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)

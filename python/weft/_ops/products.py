@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import math
 import operator
-from functools import cache
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from weft._call.calls import DType, Elements, one
+from weft._call.calls import Elements, one
 from weft._call.operands import as_array
-from weft._call.views import view
-from weft._core import Loop, NDArray, cache_loop, fresh_product
+from weft._core import Native, NDArray, way_of
 from weft._ops.elementwise import multiply
 from weft._ops.manipulation import flattened, permute_dims, reshape
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
@@ -47,36 +45,15 @@ def _matmul(out: Elements, x1: Elements, x2: Elements) -> None:
     np.matmul(x1, x2, out=out)
 
 
-@cache
-def _matmul_loop(dtype: DType) -> Loop | None:
-    loop = Loop.of(np.matmul, (dtype, dtype, dtype))
-    if loop is not None:
-        cache_loop("matmul", (dtype, dtype), loop, dtype)
-    return loop
+def push_product(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> bool:
+    """Push the product of two matrices, or stacks of them, without Python; return whether that was done."""
+    return way_of(_matmul, operands, {}).push(outputs, operands)
 
 
-def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> bool:
-    """Push NumPy's loop over matrices, of which vectors are those with one row or column."""
-    result, (a, b) = outputs[0], operands
-    loop = _matmul_loop(result.dtype) if a.dtype == b.dtype == result.dtype else None
-    if loop is None or 0 in (a.size, b.size):
-        return False
-    shape, strides = list(result.shape), list(result.strides)
-    if b.ndim == 1:
-        b = view(b, (*b.shape, 1), (*b.strides, b.itemsize))
-        shape.append(1)
-        strides.append(result.itemsize)
-    if a.ndim == 1:
-        a = view(a, (1, *a.shape), (a.itemsize, *a.strides))
-        shape.insert(-1, 1)
-        strides.insert(-1, result.itemsize)
-    loop.matmul(view(result, shape, strides), a, b)
-    return True
-
-
-_matmul.set_attribute("push", _push_matmul)
 _matmul.set_attribute("kernels", "matmul")
 _matmul.operator = "matmul"
+_matmul._operate("matmul", False)
+_matmul._run_by(Native.multiply())
 state(_matmul, infer_shape="matmul", superlinear=True, blas=True)
 
 
@@ -112,7 +89,7 @@ def _push_tensordot(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], 
     summed = math.prod(x1.shape[i] for i in left)
     a = reshape(permute_dims(x1, [*free1, *left]), (-1, summed))
     b = reshape(permute_dims(x2, [*right, *free2]), (summed, -1))
-    return _push_matmul((reshape(result, (a.shape[0], b.shape[1])),), (a, b))
+    return push_product((reshape(result, (a.shape[0], b.shape[1])),), (a, b))
 
 
 _tensordot.set_attribute("push", _push_tensordot)
@@ -164,29 +141,14 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
     >>> weft.matmul([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
-    found = None if out is not None else _shortly(x1, x2)
-    return one(_matmul, *_pair(x1, x2), out=out) if found is None else found
+    return one(_matmul, x1, x2, out=out)
 
 
-def _shortly(x1: ArrayLike, x2: ArrayLike) -> NDArray | None:
-    """Push a product of matrices, or of one and a vector, that has a loop; return None where there is more to it."""
-    if x1.__class__ is not NDArray or x2.__class__ is not NDArray or _matmul.replaced:
-        return None
-    loop = _matmul_loop(x1.dtype)
-    return None if loop is None else fresh_product(loop, x1, x2)
-
-
-def _of_vectors(x1: ArrayLike, x2: ArrayLike) -> NDArray | None:
-    """Push the product of two vectors of real numbers; return None where there is more to it."""
-    if (
-        x1.__class__ is not NDArray
-        or x2.__class__ is not NDArray
-        or x1.ndim != 1
-        or x2.ndim != 1
-        or x1.dtype.kind == "c"
-    ):
-        return None
-    return _shortly(x1, x2)
+def _are_vectors(x1: ArrayLike, x2: ArrayLike) -> bool:
+    """Return whether both are arrays of one axis, as long, and of real numbers, on the host: all their products are that of matrices."""
+    if x1.__class__ is not NDArray or x2.__class__ is not NDArray:
+        return False
+    return x1.ndim == 1 and x1.shape == x2.shape and x1.dtype.kind != "c" and not x1._elsewhere
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
@@ -227,9 +189,8 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDAr
     NDArray([3, 7])
     """
     axis = as_index(axis, "axis")
-    found = _of_vectors(x1, x2) if axis == -1 and not _vecdot.replaced else None
-    if found is not None:
-        return found
+    if axis == -1 and not _vecdot.replaced and _are_vectors(x1, x2):
+        return one(_matmul, x1, x2)
     x1, x2 = _pair(x1, x2)
     return one(_vecdot, x1, x2, axis=axis)
 
@@ -243,9 +204,6 @@ def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
     >>> weft.dot([1, 2], [3, 4]).item()
     11
     """
-    found = None if out is not None else _shortly(x1, x2)
-    if found is not None:
-        return found
     x1, x2 = _pair(x1, x2)
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2, out=out)
@@ -263,9 +221,8 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     >>> weft.inner([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
-    found = None if _tensordot.replaced else _of_vectors(x1, x2)
-    if found is not None:
-        return found
+    if not _tensordot.replaced and _are_vectors(x1, x2):
+        return one(_matmul, x1, x2)
     x1, x2 = _pair(x1, x2)
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2)

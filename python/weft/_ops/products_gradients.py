@@ -10,7 +10,7 @@ import numpy as np
 
 from weft._ops.manipulation import broadcast_to
 from weft._ops.manipulation_gradients import adjoint
-from weft._ops.products import _infer_matmul, _push_matmul
+from weft._ops.products import _infer_matmul, push_product
 from weft._ops.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.defaults import state
@@ -119,7 +119,7 @@ def _push_product(outputs: tuple[NDArray], a: NDArray, b: NDArray) -> bool:
     """Push one native product, where nothing was broadcast."""
     found = _infer_matmul(Aval(a.shape, a.dtype), Aval(b.shape, b.dtype))
     same = found.shape == outputs[0].shape and found.dtype == outputs[0].dtype
-    return same and _push_matmul(outputs, (a, b))
+    return same and push_product(outputs, (a, b))
 
 
 get_op("matmul_left").set_attribute("push", _push_left)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
+from weft._call.calls import call
 from weft._call.devices import place
-from weft._call.dispatch import call
 from weft._core import Engine, NDArray, recording, wrap
 from weft._engine.default import get_engine
 from weft._engine.labels import cpu

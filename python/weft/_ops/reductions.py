@@ -6,16 +6,12 @@ the GIL; everything else calls NumPy's function.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
-from weft._call.copies import cast_loop, copy_cast
-from weft._call.operands import as_array
-from weft._call.views import view
-from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
+from weft._core import Native, NDArray
 from weft._registry.avals import Aval, as_dtype, broadcast_shapes
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from weft._call.calls import DType, Elements
-    from weft._call.operands import ArrayLike
+    from weft._call.operands import ArrayLike, Operand
     from weft._registry.op import Op
 
 __all__ = [
@@ -94,54 +90,19 @@ def _truth(x: DType, given: DType | None = None) -> DType:
     return np.dtype(np.bool_)
 
 
-#: Elements up to which a reduction casts all of them first; NumPy does so piece by piece.
-_CAST = 1 << 16
-
-
 def chosen(masks: tuple[Elements, ...]) -> dict[str, Any]:
     """Return NumPy's arguments for a reduction of the elements that a mask chooses, or of all."""
     return {"where": masks[0]} if masks else {}
 
 
-@cache
-def loop_of(ufunc: np.ufunc, dtype: DType) -> Loop | None:
-    """Return NumPy's inner loop of two operands of a dtype that gives the same."""
-    return Loop.of(ufunc, (dtype, dtype, dtype))
-
-
-#: Dtypes of real numbers that have loops for sums, quotients and roots.
-ROOTED = frozenset(map(np.dtype, ("f4", "f8")))
-
-
-@cache
-def root_of(dtype: DType) -> Loop | None:
-    """Return NumPy's inner loop for square roots of a dtype in it."""
-    return Loop.of(np.sqrt, (dtype, dtype))
-
-
-def reduce_by_loop(
-    ufunc: np.ufunc, result: NDArray, x: NDArray, *, axis: Shape | None = None, keepdims: bool = False, **_: object
-) -> bool:
-    """Push NumPy's inner loop over `axis` if there is one for just this dtype; return whether it was pushed."""
-    axes = axis_tuple(axis, x.ndim)
-    if not axes or x.size == 0:
-        return False
-    loop = loop_of(ufunc, result.dtype)
-    if loop is None:
-        return False
-    if x.dtype != result.dtype:
-        exact = result.dtype.kind not in "fc"  # sums of floating-point numbers depend on where the pieces end
-        if not exact or x.size > _CAST or cast_loop(x.dtype, result.dtype) is None or recorded_calls() is not None:
-            return False
-        same = beside(x, x.shape, result.dtype)
-        copy_cast(same, x)
-        x = same
-    if not keepdims:
-        strides = iter(result.strides)
-        layout = [(1, x.itemsize) if i in axes else (n, next(strides)) for i, n in enumerate(x.shape)]
-        result = view(result, [n for n, _ in layout], [s for _, s in layout])
-    loop.reduce(result, x, axes)
-    return True
+def reducing(
+    x: Operand, *_masks: Operand, axis: Axis = None, dtype: DTypeLike | None = None, **rest: Any
+) -> dict[str, Any]:
+    """Return the attributes of a reduction in the form that its rule knows."""
+    known: dict[str, Any] = {"axis": reduced_axes(axis, getattr(x, "ndim", 0), by_rule=True), **rest}
+    if dtype is not None:
+        known["dtype"] = as_dtype(dtype)
+    return known
 
 
 #: Attributes of reductions, whose functions hand on any keywords.
@@ -177,15 +138,9 @@ def _ufunc_reduction(
 
     op = register_op(name, infer=reduction(rule, identity=identity), aliases=aliases)(compute)
 
-    def push(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
-        return (
-            len(operands) == 1
-            and attributes.get("initial") is None
-            and reduce_by_loop(ufunc, outputs[0], operands[0], **attributes)
-        )
-
     state(op, infer_shape="reduce", attribute_names=REDUCING)
-    op.set_attribute("push", push)
+    op._prepare_by(reducing)
+    op._run_by(Native.reduce(ufunc))
     if ufunc not in (np.logical_and, np.logical_or):
         op.set_attribute("kernels", name)
     return op
@@ -203,20 +158,8 @@ _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
 state(_PTP, infer_shape="reduce", attribute_names=REDUCING)
+_PTP._prepare_by(reducing)
 no_gradient("all", "any")
-
-
-@cache
-def _own_loop(ufunc: np.ufunc, dtype: DType) -> Loop | None:
-    """Return the loop of a reduction whose result is of the array's own dtype; None if it is of another one."""
-    summed = ufunc in (np.add, np.multiply) and total_dtype(dtype, None) != dtype
-    return None if summed else loop_of(ufunc, dtype)
-
-
-def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> NDArray | None:
-    """Push a reduction of which nothing has to be found out first; return None where there is more to it."""
-    loop = _own_loop(ufunc, x.dtype)
-    return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims, op)
 
 
 def sum(
@@ -255,11 +198,8 @@ def sum(
     >>> weft.sum([[1, 2], [3, 4]], axis=0)
     NDArray([4, 6])
     """
-    if x.__class__ is NDArray and dtype is None and out is None and initial is None and where is None:
-        found = _shortly(_SUM, np.add, x, axis, keepdims=keepdims)
-        if found is not None:
-            return found
-    return reduced(_SUM, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
+    masks = () if where is None or where is True else (where,)
+    return one(_SUM, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
 def prod(
@@ -281,11 +221,8 @@ def prod(
     >>> weft.prod([[1, 2], [3, 4]], axis=0)
     NDArray([3, 8])
     """
-    if x.__class__ is NDArray and dtype is None and out is None and initial is None and where is None:
-        found = _shortly(_PROD, np.multiply, x, axis, keepdims=keepdims)
-        if found is not None:
-            return found
-    return reduced(_PROD, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
+    masks = () if where is None or where is True else (where,)
+    return one(_PROD, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
 def max(
@@ -306,11 +243,8 @@ def max(
     >>> weft.max([[1, 4], [3, 2]], axis=0)
     NDArray([3, 4])
     """
-    if x.__class__ is NDArray and out is None and initial is None and where is None:
-        found = _shortly(_MAX, np.maximum, x, axis, keepdims=keepdims)
-        if found is not None:
-            return found
-    return reduced(_MAX, x, axis, out, where, keepdims=keepdims, initial=initial)
+    masks = () if where is None or where is True else (where,)
+    return one(_MAX, x, *masks, out=out, axis=axis, keepdims=keepdims, initial=initial)
 
 
 def min(
@@ -331,11 +265,8 @@ def min(
     >>> weft.min([[1, 4], [3, 2]], axis=0)
     NDArray([1, 2])
     """
-    if x.__class__ is NDArray and out is None and initial is None and where is None:
-        found = _shortly(_MIN, np.minimum, x, axis, keepdims=keepdims)
-        if found is not None:
-            return found
-    return reduced(_MIN, x, axis, out, where, keepdims=keepdims, initial=initial)
+    masks = () if where is None or where is True else (where,)
+    return one(_MIN, x, *masks, out=out, axis=axis, keepdims=keepdims, initial=initial)
 
 
 amax = max
@@ -351,7 +282,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepd
     >>> weft.ptp([1, 4, 2]).item()
     3
     """
-    return reduced(_PTP, x, axis, out, None, keepdims=keepdims)
+    return one(_PTP, x, out=out, axis=axis, keepdims=keepdims)
 
 
 def all(
@@ -371,11 +302,8 @@ def all(
     >>> weft.all([[True, False], [True, True]], axis=1)
     NDArray([False,  True])
     """
-    if x.__class__ is NDArray and out is None and where is None:
-        found = _shortly(_ALL, np.logical_and, x, axis, keepdims=keepdims)
-        if found is not None:
-            return found
-    return reduced(_ALL, x, axis, out, where, keepdims=keepdims)
+    masks = () if where is None or where is True else (where,)
+    return one(_ALL, x, *masks, out=out, axis=axis, keepdims=keepdims)
 
 
 def any(
@@ -395,26 +323,5 @@ def any(
     >>> weft.any([[True, False], [False, False]], axis=1)
     NDArray([ True, False])
     """
-    if x.__class__ is NDArray and out is None and where is None:
-        found = _shortly(_ANY, np.logical_or, x, axis, keepdims=keepdims)
-        if found is not None:
-            return found
-    return reduced(_ANY, x, axis, out, where, keepdims=keepdims)
-
-
-def reduced(
-    op: Op,
-    x: ArrayLike,
-    axis: Axis,
-    out: NDArray | None,
-    where: ArrayLike | None,
-    *,
-    dtype: DTypeLike | None = None,
-    **attributes: Any,
-) -> NDArray:
-    """Push a reduction of `x` along `axis`, of the elements that `where` chooses."""
-    x = as_array(x)
-    masks = () if where is None or where is True else (as_array(where, x),)
-    if dtype is not None:
-        attributes["dtype"] = as_dtype(dtype)
-    return one(op, x, *masks, out=out, axis=reduced_axes(axis, x.ndim, by_rule=True), **attributes)
+    masks = () if where is None or where is True else (where,)
+    return one(_ANY, x, *masks, out=out, axis=axis, keepdims=keepdims)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -10,8 +9,8 @@ import numpy as np
 from weft._call.calls import one
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.scalars import number, number_of
-from weft._core import Loop, NDArray, fresh_elements
+from weft._call.scalars import number_of
+from weft._core import Native, NDArray
 from weft._cuda.launch import PARTS, Launch, copying
 from weft._ops.derivatives import CONSTANT
 from weft._ops.elementwise import greater, isfinite, less, logical_and, logical_not, logical_or
@@ -24,14 +23,9 @@ from weft._registry.shapes import as_index
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from weft._call.operands import ArrayLike, Operand
+    from weft._call.operands import ArrayLike
 
 __all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
-
-#: Powers of ten up to this one are exact in float64.
-_EXACT = 22
-_REAL = frozenset([int, float])
-_ROUNDED = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 @register_op("clip", infer=broadcast_same_dtype)
@@ -39,26 +33,7 @@ def _clip(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], low: Any, high: An
     np.clip(x, low, high, out=out)
 
 
-@cache
-def _loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Loop | None:
-    return Loop.of(ufunc, (dtype,) * (ufunc.nin + 1))
-
-
-def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> bool:
-    """Clip by two native loops where the dtypes are exact."""
-    (out,) = outputs
-    given = [x if isinstance(x, NDArray) else number(x, out.dtype) for x in operands]
-    if any(x.dtype != out.dtype for x in operands if isinstance(x, NDArray)):
-        return False
-    lower, upper = _loop(np.maximum, out.dtype), _loop(np.minimum, out.dtype)
-    if lower is None or upper is None:
-        return False
-    lower.push((out,), (given[0], given[1]))
-    upper.push((out,), (out, given[2]))
-    return True
-
-
-_clip.set_attribute("push", _push_clip)
+_clip._run_by(Native.clip())
 
 
 def _clip_on_cuda(out: NDArray, x: Any, low: Any, high: Any) -> Launch:
@@ -118,26 +93,7 @@ def _nan_to_num(
     np.nan_to_num(out, copy=False, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, decimals: int) -> bool:
-    """Round floats by native loops, in NumPy's own steps: so that what is rounded is a whole number of them."""
-    (out,), (x,) = outputs, operands
-    if not isinstance(x, NDArray) or x.dtype != out.dtype or x.dtype not in _ROUNDED or abs(decimals) > _EXACT:
-        return False
-    whole, times, by = (_loop(ufunc, x.dtype) for ufunc in (np.rint, np.multiply, np.divide))
-    if whole is None or times is None or by is None:
-        return False
-    if not decimals:
-        whole.push((out,), (x,))
-        return True
-    power = 10.0 ** abs(decimals)
-    before, after = (times, by) if decimals > 0 else (by, times)
-    before.push((out,), (x, power))
-    whole.push((out,), (out,))
-    after.push((out,), (out, power))
-    return True
-
-
-_round.set_attribute("push", _push_round)
+_round._run_by(Native.round())
 for _op in (_round, _nan_to_num):
     state(_op, infer_shape="like_first", elementwise=True)
 answers(_round, _answer_round)
@@ -242,25 +198,7 @@ def clip(
     if min is None or max is None:
         name, limit = ("minimum", max) if min is None else ("maximum", min)
         return one(get_op(name), x, limit, out=out)
-    if out is None and x.__class__ is NDArray and not x._known and not _clip.replaced:
-        found = _clipped(x, min, max)
-        if found is not None:
-            return found
     return one(_clip, x, min, max, out=out)
-
-
-def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
-    """Clip floats by Python's numbers with two loops, one after the other; return None for all else."""
-    dtype = x.dtype
-    if dtype.kind != "f" or low.__class__ not in _REAL or high.__class__ not in _REAL:
-        return None
-    lower, upper = _loop(np.maximum, dtype), _loop(np.minimum, dtype)
-    if lower is None or upper is None:
-        return None
-    found = fresh_elements(lower, (x, number(low, dtype)), _clip)
-    if found is not None:
-        upper.push((found,), (found, number(high, dtype)))
-    return found
 
 
 def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:

@@ -11,11 +11,9 @@ import numpy as np
 
 from weft._call.blocking import eager
 from weft._call.calls import Elements, one
-from weft._call.copies import cast_loop, choose_loop, copy_cast
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.scalars import number
-from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
+from weft._core import Native, NDArray
 from weft._cuda.launch import Launch
 from weft._ops.manipulation import ravel
 from weft._ops.reductions import reduction
@@ -59,24 +57,8 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
 
 _ARGMAX = _register_arg("argmax", np.argmax)
 _ARGMIN = _register_arg("argmin", np.argmin)
-#: Elements along an axis from which on NumPy's search, which compares many at a time, is worth the GIL.
-_LONG = 4096
-
-
-def _push_arg(op: Op, *, largest: bool) -> None:
-    """Let short searches run without the GIL."""
-
-    def push(outputs: tuple[NDArray], operands: tuple[NDArray], *, axis: int | None, keepdims: bool = False) -> bool:
-        result, x = outputs[0], operands[0]
-        if keepdims or (x.size if axis is None else x.shape[axis]) > _LONG or not x.size:
-            return False
-        return push_search(result, x, None if axis is None else axis % x.ndim, largest)
-
-    op.set_attribute("push", push)
-
-
-_push_arg(_ARGMAX, largest=True)
-_push_arg(_ARGMIN, largest=False)
+_ARGMAX._run_by(Native.search(largest=True))
+_ARGMIN._run_by(Native.search(largest=False))
 _NANARGMAX = _register_arg("nanargmax", np.nanargmax)
 _NANARGMIN = _register_arg("nanargmin", np.nanargmin)
 
@@ -107,30 +89,7 @@ def _where_on_cuda(out: NDArray, condition: NDArray, x1: Any, x2: Any) -> Launch
 
 _where.set_attribute("kernels", _where_on_cuda)
 
-
-def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
-    """Push the loop that chooses, of elements that are cast first where need be."""
-    result = outputs[0]
-    dtype = result.dtype
-    condition, *values = operands
-    if not isinstance(condition, NDArray) or condition.dtype.kind != "b":
-        return False
-    for position, value in enumerate(values):
-        if not isinstance(value, NDArray):
-            try:
-                values[position] = number(value, dtype)
-            except OverflowError:
-                return False
-        elif value.dtype is not dtype:
-            if cast_loop(value.dtype, dtype) is None or recorded_calls() is not None:  # a recorded call is one step
-                return False
-            values[position] = beside(value, value.shape, dtype)
-            copy_cast(values[position], value)
-    choose_loop(dtype).push((result,), (condition, *values))
-    return True
-
-
-_where.set_attribute("push", _push_where)
+_where._run_by(Native.choose())
 
 
 def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
@@ -306,12 +265,9 @@ def where(
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise ArgumentValueError("where takes both x1 and x2, or neither")
-    like = x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None
-    if like is not None and condition.__class__ is NDArray and not _where.replaced:
-        found = fresh_elements(choose_loop(like.dtype), (condition, x1, x2), _where)
-        if found is not None:
-            return found
-    return one(_where, as_array(condition, like), x1, x2)
+    if condition.__class__ is not NDArray:
+        condition = as_array(condition, x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None)
+    return one(_where, condition, x1, x2)
 
 
 def searchsorted(
@@ -347,9 +303,5 @@ def searchsorted(
 
 def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None, *, keepdims: bool) -> NDArray:
     x = as_array(x)
-    if out is None and not keepdims and x.__class__ is NDArray and (op is _ARGMAX or op is _ARGMIN) and not op.replaced:
-        found = fresh_search(x, axis, op is _ARGMAX) if x.size <= _LONG else None
-        if found is not None:
-            return found
     at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(axis, x.ndim)
     return one(op, x, out=out, axis=at, keepdims=keepdims)

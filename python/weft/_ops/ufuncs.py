@@ -6,10 +6,10 @@ import operator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from weft._call.dispatch import call
+from weft._call.calls import call
 from weft._call.operands import as_array
-from weft._call.plans import remember
-from weft._core import NDArray, beside, fresh_elements, fresh_unary, tape_hear_unary
+from weft._call.plans import COMPARISONS
+from weft._core import NDArray
 from weft._registry.defaults import state
 from weft._registry.gradients import give, no_gradient
 from weft._registry.op import Op, register_op
@@ -120,7 +120,9 @@ def _registered(
     op = register_op(name, ufunc=ufunc, inplace=inplace, aliases=aliases)(ufunc)
     if dunder:
         op.set_attribute("operator", dunder)
-        op.operator = "" if dunder in _OWN_WAY else dunder
+        if dunder not in _OWN_WAY:
+            op.operator = dunder
+            op._operate(name, dunder in COMPARISONS)
     if cuda is not None:
         op.set_attribute("cuda", cuda)
     if gradient is None:
@@ -146,7 +148,7 @@ def unary(
     op = _registered(names, ufunc, [(0, 0)], dunder, gradient, cuda)
     if identity is not None:
         state(op, identity=identity)
-    name, plans, loops = op.name, op.plans, op.loops
+    name = op.name
 
     def function(
         x: ArrayLike,
@@ -156,18 +158,6 @@ def unary(
         where: ArrayLike = True,
         dtype: npt.DTypeLike | None = None,
     ) -> NDArray:
-        if x.__class__ is NDArray and out is None and where is True and dtype is None:
-            made = fresh_unary(loops, x, op)
-            if made is not None:
-                return made
-            plan = plans.get((x.dtype,))
-            if plan is not None and plan.loop is not None:
-                remember(op, plan)
-                result = beside(x, x.shape, plan.outputs[0])
-                plan.loop.push((result,), (x,))
-                if x._heard:
-                    tape_hear_unary(op, x, result)
-                return result
         found: NDArray
         if where is True and dtype is None:
             found = call(op, x, out=out)
@@ -196,7 +186,7 @@ def binary(
 ) -> Binary:
     """Register a function of two operands under its names, and return it."""
     op = _registered(names, ufunc, [(0, 0), (1, 0)], dunder, gradient, cuda)
-    name, plans = op.name, op.plans
+    name = op.name
     slot: Callable[[Any, Any], Any] | None = getattr(operator, f"__{op.operator}__") if op.operator else None
 
     def function(
@@ -218,11 +208,6 @@ def binary(
         ):
             result: NDArray = slot(x1, x2)  # knows the loops, and comes back here for what has none
             return result
-        if slot is None and x1.__class__ is NDArray and x2.__class__ is NDArray and out is None and where is True:
-            plan = plans.get((x1.dtype, x2.dtype)) if dtype is None else None
-            shortly = None if plan is None or plan.native is None else fresh_elements(plan.native, (x1, x2), op)
-            if shortly is not None:
-                return shortly
         found: NDArray
         if where is True and dtype is None:
             found = call(op, x1, x2, out=out)

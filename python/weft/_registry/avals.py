@@ -251,6 +251,7 @@ def broadcast_of_ufunc(ufunc: np.ufunc) -> Callable[..., Aval | tuple[Aval, ...]
         results = tuple(Aval(shape, each) for each in found)
         return results[0] if len(results) == 1 else results
 
+    infer.ufunc = ufunc  # type: ignore[attr-defined] # of which nobody has to ask again
     return infer
 
 

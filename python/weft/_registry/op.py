@@ -5,12 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
-from weft._core import GroupEntry, OpEntry, all_ops, canonical_key, find_op
-from weft._registry.avals import (
-    SUPPORTED,
-    Aval,
-    broadcast_of_ufunc,
-)
+from weft._core import Callee, GroupEntry, OpEntry, all_ops, canonical_key, find_op
+from weft._registry.avals import Aval, broadcast_of_ufunc, scalar_dtype
 from weft._registry.defaults import describe_op
 from weft.errors import ArgumentTypeError, GraphError
 
@@ -19,13 +15,13 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from weft._core import Loop, NDArray
+    from weft._core import NDArray
+    from weft._registry.avals import DType, Kind
 
     Infer: TypeAlias = Callable[..., Aval | tuple[Aval, ...]]
     Compute: TypeAlias = Callable[..., object]
 
 _MISSING: Any = object()
-_DTYPES = len(set(SUPPORTED.values()))
 #: The attribute by which a kind of device computes an op faster than by its `compute`; backends add theirs.
 FASTER = {"cpu": "push"}
 _lock = threading.Lock()
@@ -44,7 +40,7 @@ def set_dispatcher(call: Callable[..., Any], forget: Callable[[Op, str], None]) 
     _call, _forget = call, forget
 
 
-class Op:
+class Op(Callee):
     """One array function: its name, its rule, and how each kind of device computes it.
 
     Made by `register_op`. Calling an op pushes it and returns its results without waiting.
@@ -79,18 +75,14 @@ class Op:
     __slots__ = (
         "_entry",
         "aliases",
-        "answer",
-        "answer_limit",
         "compute",
         "infer",
         "inplace",
         "level",
-        "loops",
         "mutates",
         "name",
         "nout",
         "operator",
-        "plans",
         "reads",
         "refused",
         "replaced",
@@ -121,10 +113,6 @@ class Op:
         self.mutates = tuple(mutates)
         self.aliases = tuple(aliases)
         self.level = level
-        self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
-        self.loops: list[Loop | None] = [None] * _DTYPES  # the dispatcher's: of one operand, by its dtype's number
-        self.answer: Compute | None = None  # the dispatcher's: what returns the result for small arrays that are there
-        self.answer_limit = 0  # the dispatcher's: of how many bytes these are at most
         self.operator = (
             ""  # the dispatcher's: the operator whose loops the type slots may run, by its method's name: "add"
         )
@@ -134,6 +122,8 @@ class Op:
         )
         self.refused = False  # the tape's: whether who asks for a gradient is told that there is none
         self._entry = OpEntry(name)
+        if ufunc is not None:
+            self._compute_by(ufunc, getattr(infer, "ufunc", None) is not ufunc, compute is ufunc)
         describe_op(self)
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:
@@ -197,9 +187,11 @@ class Op:
         if key.startswith("compute:"):
             self._replace(key.removeprefix("compute:"), value, level)
         elif key == "infer":
-            self.infer, self.answer = value, None
+            self.infer = value
+            self._follow_rule()
+            self._slow_down()
         elif key == "push":
-            self.answer = None
+            self._slow_down()
         elif key == "gradient_reads":
             self.reads = value
         elif key == "gradient_refused":
@@ -213,10 +205,17 @@ class Op:
         if faster is not None:
             self._entry.remove_attribute(faster, level)
         self.compute[kind] = compute
-        if kind == "cpu":
-            self.answer = None
         self.replaced |= {kind}
+        self._replace_on(kind)
         _forget(self, kind)
+
+    def _dtypes_by_rule(self, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
+        """Return the dtypes of the results that the rule gives for operands of these dtypes, or classes of Python's numbers."""
+        avals = [
+            Aval((), scalar_dtype(kind), weak=True) if isinstance(kind, type) else Aval((), kind) for kind in kinds
+        ]
+        inferred = self.infer(*avals)
+        return tuple(each.dtype for each in (inferred if isinstance(inferred, tuple) else (inferred,)))
 
     def attribute(self, key: str, default: object = _MISSING) -> Any:
         """Return an attribute.

@@ -1,27 +1,22 @@
 //! Operators on arrays: straight to a loop where one was named, otherwise through Python.
 
-use super::fresh::fresh_product;
 use super::on_device;
 use super::strided::Loop;
 use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
 use crate::array::tape::moves::{elsewhere, instead};
 use crate::array::tape::short;
 use crate::array::{NDArray, raised};
+use crate::call::{cast_for, operated};
 use crate::cuda::elementwise::CudaLoop;
-use crate::interpreter::dtypes;
-use crate::payloads::trace;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyTuple};
-use smallvec::SmallVec;
+use pyo3::types::PyInt;
 use std::sync::OnceLock;
 use weft_array::{
-    Array, ArrayError, DType, Operand, Scalar, StridedLoop, broadcast_shapes, cast_loop, is_cast_apart,
-    push_elementwise, recording,
+    Array, ArrayError, DType, Operand, Scalar, StridedLoop, broadcast_shapes, push_elementwise, recording,
 };
 use weft_engine::PushOptions;
-use weft_engine::trace::Kind;
 
 struct Fast {
     kernel: StridedLoop,
@@ -53,34 +48,15 @@ pub(crate) fn set_dispatch(hook: Bound<'_, PyAny>) -> PyResult<()> {
     DISPATCH.set(py, hook.unbind()).map_err(|_| PyRuntimeError::new_err("there is a dispatch hook already"))
 }
 
-/// Lets operator `name` on arrays of these dtypes, all the same, use `loop`, whose result has the dtype `result`.
-#[pyfunction]
-pub(crate) fn cache_loop(
-    name: &str,
-    dtypes: &Bound<'_, PyTuple>,
-    r#loop: &Bound<'_, Loop>,
-    result: &Bound<'_, PyAny>,
-) -> PyResult<()> {
-    let at = number_of(name)?;
-    let operands: SmallVec<[DType; 2]> =
-        dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
-    let result = dtypes::from_python(result)?;
-    let wanted: SmallVec<[DType; 3]> = operands.iter().copied().chain([result]).collect();
-    if wanted != r#loop.get().dtypes {
-        return Err(PyValueError::new_err("the loop is for other dtypes"));
-    }
-    if let Some(first) = operands.first()
-        && operands.iter().all(|operand| operand == first)
-    {
-        // Who comes second has named the same loop.
-        let _ = LOOPS[at][*first as usize].set(Fast {
-            kernel: r#loop.get().kernel,
-            name: r#loop.get().name.clone(),
-            result,
-            of: r#loop.clone().unbind(),
-        });
-    }
-    Ok(())
+/// Lets an operator on arrays of this dtype use a loop, whose result has the dtype `result`.
+pub(crate) fn enter_loop(operator: usize, dtype: DType, result: DType, of: &Bound<'_, Loop>) {
+    // A second one has named the same loop.
+    let _ = LOOPS[operator][dtype as usize].set(Fast {
+        kernel: of.get().kernel,
+        name: of.get().name.clone(),
+        result,
+        of: of.clone().unbind(),
+    });
 }
 
 /// Leaves operator `name` on this kind of device to the dispatch hook, for good.
@@ -130,13 +106,6 @@ pub(crate) fn binary<'py>(
     let dtype = own.inner.dtype();
     if operator == Operator::Matmul {
         // No loop over elements, but a product.
-        if let Some(fast) = cached(operator, dtype)
-            && let Ok(other) = other.cast_exact::<NDArray>()
-            && let (left, right) = if reflected { (other, array) } else { (array, other) }
-            && let Some(result) = fresh_product(fast.of.bind(py), left, right)?
-        {
-            return Ok(result.into_any());
-        }
     } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator)
             && let Some(result) = on_device::binary(array, other, operator, reflected)?
@@ -171,11 +140,10 @@ pub(crate) fn binary<'py>(
     if let Some(now) = elsewhere(other) {
         return binary(array, &now, operator, reflected);
     }
-    if let Some((common, other)) = mixed(array, other, operator)? {
-        let array = in_common(array, common)?;
-        return binary(&array, in_common(other, common)?.as_any(), operator, reflected);
-    }
     let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
+    if let Some(result) = operated(operator, [left, right])? {
+        return Ok(result.into_any().unbind());
+    }
     dispatch(py, operator.name(false), left, Some(right))
 }
 
@@ -212,10 +180,8 @@ pub(crate) fn in_place<'py>(
         && operands.fit_into(own)
     {
         return operands.push(py, fast, &own.inner, own, false);
-    } else if let Some((common, other)) = mixed(array, other, operator)?
-        && common == dtype
-    {
-        return in_place(array, in_common(other, common)?.as_any(), operator);
+    } else if let Some(other) = cast_for(array, other, operator)? {
+        return in_place(array, other.as_any(), operator);
     }
     let answer = dispatch(py, operator.name(true), array.as_any(), Some(other))?;
     if answer.is(array) {
@@ -223,60 +189,6 @@ pub(crate) fn in_place<'py>(
     }
     // Python would bind the name to something else.
     Err(PyRuntimeError::new_err("an in-place operator has made another array"))
-}
-
-/// The dtype in which an operator takes two small arrays of other dtypes, and the second one; nothing where the long way is to be
-/// gone: somebody records, listens or traces, or the operator has no loop.
-#[inline]
-fn mixed<'a, 'py>(
-    array: &Bound<'py, NDArray>,
-    other: &'a Bound<'py, PyAny>,
-    operator: Operator,
-) -> PyResult<Option<(DType, &'a Bound<'py, NDArray>)>> {
-    let Ok(other) = other.cast_exact::<NDArray>() else { return Ok(None) };
-    let (left, right) = (array.get(), other.get());
-    let dtypes = [left.inner.dtype(), right.inner.dtype()];
-    let engine = &left.owner().get().inner;
-    let small = |side: &NDArray| {
-        side.inner.buffer().is_host() && !side.tape.is_known() && is_cast_apart(side.inner.layout().size())
-    };
-    let shortly = dtypes[0] != dtypes[1] && small(left) && small(right) && engine.is_same(&right.owner().get().inner);
-    if !shortly || operator == Operator::Matmul || recording::is_open() || engine.is_traced() {
-        return Ok(None);
-    }
-    let common = common(array.py(), dtypes)?;
-    // int64 and uint64 have none that is exact: NumPy compares them as they are.
-    let exact = |common: &DType| !common.is_floating() || dtypes.iter().any(|dtype| dtype.is_floating());
-    let casts = |common: &DType| dtypes.iter().all(|dtype| dtype == common || cast_loop(*dtype, *common).is_some());
-    Ok(common
-        .filter(|common| exact(common) && casts(common) && cached(operator, *common).is_some())
-        .map(|common| (common, other)))
-}
-
-/// The dtype to which NumPy promotes two.
-fn common(py: Python<'_>, [one, other]: [DType; 2]) -> PyResult<Option<DType>> {
-    static COMMON: [[PyOnceLock<Option<DType>>; DType::COUNT]; DType::COUNT] =
-        [const { [const { PyOnceLock::new() }; DType::COUNT] }; DType::COUNT];
-    let found = COMMON[one as usize][other as usize].get_or_try_init(py, || {
-        let given = (dtypes::to_python(py, one)?, dtypes::to_python(py, other)?);
-        let promoted = py.import("numpy")?.getattr("promote_types")?.call1(given)?;
-        PyResult::Ok(dtypes::from_python(&promoted).ok())
-    });
-    found.copied()
-}
-
-/// A small array as it is, if it has this dtype, or cast to it.
-fn in_common<'py>(array: &Bound<'py, NDArray>, dtype: DType) -> PyResult<Bound<'py, NDArray>> {
-    let (py, own) = (array.py(), array.get());
-    let from = own.inner.dtype();
-    let Some(kernel) = cast_loop(from, dtype).filter(|_| from != dtype) else { return Ok(array.clone()) };
-    let output =
-        Array::empty(own.inner.engine(), &own.inner.layout().shape, dtype).map_err(|error| raised(py, error))?;
-    own.owner().get().wait_for_room(py, output.bytes() as u64)?;
-    let note = trace::of_arrays(py, output.engine(), Kind::Compute, "astype");
-    let options = PushOptions { note, ..PushOptions::default() };
-    push_elementwise(kernel, &[&output], &[Operand::Array(&own.inner)], options).map_err(|error| raised(py, error))?;
-    Bound::new(py, NDArray::new(output, own.owner().clone_ref(py)))
 }
 
 /// `(operator) array`.

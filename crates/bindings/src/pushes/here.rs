@@ -193,7 +193,7 @@ struct Found<'py> {
 fn found<'py>(
     func: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyTuple>,
-    attributes: &Bound<'py, PyDict>,
+    attributes: Option<&Bound<'py, PyDict>>,
     name: &Bound<'py, PyAny>,
     limit: usize,
 ) -> PyResult<Option<Found<'py>>> {
@@ -223,7 +223,8 @@ fn found<'py>(
         PyTuple::new(py, given.collect::<SmallVec<[_; 4]>>())?
     };
     let span = engine.inner.start_span();
-    let result = match call_with(func, &positional, (!attributes.is_empty()).then_some(attributes)) {
+    let attributes = attributes.filter(|attributes| !attributes.is_empty());
+    let result = match call_with(func, &positional, attributes) {
         Ok(result) => result,
         Err(error) if error.is_instance_of::<PyException>(py) => return Ok(None),
         Err(error) => return Err(error),
@@ -273,7 +274,7 @@ pub(crate) fn values_here<'py>(
     if operands.iter_borrowed().any(|operand| short::is_known(&operand)) {
         return Ok(None);
     }
-    let Some(found) = found(func, operands, attributes, name, limit)? else { return Ok(None) };
+    let Some(found) = found(func, operands, Some(attributes), name, limit)? else { return Ok(None) };
     let Ok(several) = found.result.cast::<PyTuple>() else {
         return Ok(found.array(&found.result)?.map(Bound::into_any));
     };
@@ -290,26 +291,24 @@ pub(crate) fn values_here<'py>(
 }
 
 /// A new array of what an op answers for these operands at this moment, of which the tape is told; None if it is to be pushed.
-#[pyfunction]
-pub(crate) fn answer_here<'py>(
+pub(crate) fn answered<'py>(
     op: &Bound<'py, PyAny>,
+    (answer, limit): (&Bound<'py, PyAny>, usize),
     operands: &Bound<'py, PyTuple>,
-    attributes: &Bound<'py, PyDict>,
+    attributes: Option<&Bound<'py, PyDict>>,
+    given: &[Bound<'py, PyAny>],
 ) -> PyResult<Option<Bound<'py, NDArray>>> {
     let py = op.py();
-    if operands.get_item(0).is_ok_and(|first| has_threads(&first)) {
+    if given.first().is_some_and(has_threads) {
         return Ok(None);
     }
-    let limit = op.getattr(intern!(py, "answer_limit"))?.extract()?;
     let name = op.getattr(intern!(py, "name"))?;
-    let Some(found) = found(&op.getattr(intern!(py, "answer"))?, operands, attributes, &name, limit)? else {
-        return Ok(None);
-    };
+    let Some(found) = found(answer, operands, attributes, &name, limit)? else { return Ok(None) };
     let Some(array) = found.array(&found.result)? else { return Ok(None) };
-    if operands.iter_borrowed().any(|operand| short::is_known(&operand)) {
-        let given: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
+    if given.iter().any(short::is_known) {
         let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
-        let attributes = (!attributes.is_empty()).then(|| attributes.clone().into_any().unbind());
+        let attributes = attributes.map(|attributes| attributes.copy()).transpose()?;
+        let attributes = attributes.map(|attributes| attributes.into_any().unbind());
         short::noted_handle(op, || Ok(attributes.into()), &given, &array)?;
     }
     Ok(Some(array))

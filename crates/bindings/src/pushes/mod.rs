@@ -20,12 +20,9 @@ mod sort;
 mod strided;
 
 pub(crate) use compute::push_compute;
-pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
-pub(crate) use fresh::{
-    fresh_cast, fresh_elements, fresh_filled, fresh_join, fresh_product, fresh_reduction, fresh_roll, fresh_search,
-    fresh_unary,
-};
-pub(crate) use here::{answer_here, change_here, compute_here, values_here};
+pub(crate) use fast::{binary, enter_loop, forget_loops, in_place, set_dispatch, unary};
+pub(crate) use fresh::{fresh_cast, fresh_filled};
+pub(crate) use here::{answered, change_here, compute_here, values_here};
 pub(crate) use kernel::{Kernel, open_onednn, vectors};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, fresh_copy, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
@@ -34,7 +31,7 @@ pub(crate) use network::{
 };
 pub(crate) use numbers::{fresh_diagonal, fresh_range, fresh_spaced};
 pub(crate) use operator::Operator;
-pub(crate) use pieces::{push_join, push_roll, push_search};
+pub(crate) use pieces::{join, roll, search};
 pub(crate) use request::Request;
 pub(crate) use rows::fresh_rows;
 pub(crate) use sort::kernel_sort;

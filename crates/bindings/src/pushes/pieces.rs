@@ -4,7 +4,6 @@ use crate::array::tape::moves::now;
 use crate::array::{NDArray, raised};
 use crate::payloads::trace;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use weft_array::{Array, ArrayError, Layout, Piece, Which, push_extreme, push_pieces};
 use weft_engine::PushOptions;
@@ -13,14 +12,14 @@ use weft_engine::trace::Kind;
 /// The arrays' places in the result of a join, or None if that casts, or not all are in the host's memory.
 fn joined(
     output: &Array,
-    parts: &Bound<'_, PyTuple>,
+    parts: &[Bound<'_, PyAny>],
     axis: usize,
     stacked: bool,
 ) -> Option<Result<Vec<Piece>, ArrayError>> {
     let whole = output.layout();
     let mut pieces = Vec::new();
     let mut start = 0;
-    for part in parts.iter() {
+    for part in parts {
         let part = now(part.cast::<NDArray>().ok()?);
         let from = &part.get().inner;
         if from.dtype() != output.dtype() || !from.buffer().is_host() {
@@ -48,14 +47,12 @@ fn joined(
 
 /// Pushes the copies of `parts` into `output`, end to end along an axis of it, or each at an index of that axis. Answers whether
 /// it has: arrays of other dtypes, and on devices, are left to others.
-#[pyfunction]
-pub(crate) fn push_join(
+pub(crate) fn join(
     output: &Bound<'_, NDArray>,
-    parts: &Bound<'_, PyTuple>,
+    parts: &[Bound<'_, PyAny>],
     axis: usize,
     stacked: bool,
 ) -> PyResult<bool> {
-    let output = &now(output);
     let to = &output.get().inner;
     if !to.buffer().is_host() || axis >= to.layout().shape.len() {
         return Ok(false);
@@ -66,24 +63,16 @@ pub(crate) fn push_join(
     }
 }
 
-/// Pushes the copy of `x`, whose elements move along axes, those that leave at one end coming in at the other. Answers whether it
-/// has.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
-pub(crate) fn push_roll(
-    output: &Bound<'_, NDArray>,
-    x: &Bound<'_, NDArray>,
-    shifts: Vec<(usize, isize)>,
-) -> PyResult<bool> {
-    let (output, x) = (&now(output), now(x));
-    let (to, from) = (&output.get().inner, &x.get().inner);
+/// Pushes the copy of `from` to `to`, all of an array's elements or `output` itself, whose elements move along axes: those that leave at
+/// one end come in at the other. Answers whether it has.
+pub(crate) fn roll(output: &Bound<'_, NDArray>, from: &Array, to: &Array, shifts: &[(usize, isize)]) -> PyResult<bool> {
     let (shape, axes) = (&from.layout().shape, from.layout().shape.len());
     let fits = to.layout().shape == *shape && to.dtype() == from.dtype() && from.layout().size() > 0;
     if !fits || !to.buffer().is_host() || !from.buffer().is_host() || shifts.iter().any(|(axis, _)| *axis >= axes) {
         return Ok(false);
     }
     let mut by: SmallVec<[usize; 4]> = SmallVec::from_elem(0, axes);
-    for (axis, shift) in shifts {
+    for &(axis, shift) in shifts {
         let length = shape[axis];
         let shift = shift.rem_euclid(length.cast_signed()).unsigned_abs();
         by[axis] = (by[axis] + shift) % length;
@@ -132,15 +121,8 @@ fn copy(output: &Bound<'_, NDArray>, pieces: Result<Vec<Piece>, ArrayError>, nam
 
 /// Pushes the search for the largest or the smallest elements along an axis, or in all of `x`, whose places go into `output`.
 /// Answers whether it has: there is not a loop for each dtype and layout.
-#[pyfunction]
-pub(crate) fn push_search(
-    output: &Bound<'_, NDArray>,
-    x: &Bound<'_, NDArray>,
-    axis: Option<usize>,
-    largest: bool,
-) -> PyResult<bool> {
-    let (output, x) = (now(output), now(x));
-    let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
+pub(crate) fn search(output: &Bound<'_, NDArray>, x: &NDArray, axis: Option<usize>, largest: bool) -> PyResult<bool> {
+    let (py, to, from) = (output.py(), &output.get().inner, &x.inner);
     if !to.buffer().is_host() || !from.buffer().is_host() {
         return Ok(false);
     }

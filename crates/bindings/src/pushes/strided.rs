@@ -54,12 +54,12 @@ struct UfuncObject {
 /// One of NumPy's inner loops for exact dtypes. It runs on workers without the GIL.
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Loop {
-    pub(super) kernel: StridedLoop,
+    pub(crate) kernel: StridedLoop,
     pub(super) dtypes: SmallVec<[DType; 3]>,
     /// The ufunc's name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// What a reduction starts with.
-    pub(super) identity: Option<Scalar>,
+    pub(crate) identity: Option<Scalar>,
     /// Keeps the loop's code and data.
     ufunc: Option<Py<PyAny>>,
     /// What computes the same on devices; None if no kernel does.
@@ -70,7 +70,7 @@ pub(crate) struct Loop {
 impl Loop {
     /// The loop of `ufunc` for these dtypes, inputs first; None if NumPy has none that needs no GIL.
     #[staticmethod]
-    fn of(ufunc: &Bound<'_, PyAny>, dtypes: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
+    pub(crate) fn of(ufunc: &Bound<'_, PyAny>, dtypes: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
         let py = ufunc.py();
         let class = py.import("numpy")?.getattr("ufunc")?.cast_into::<PyType>()?;
         if !ufunc.get_type().is(&class) {
@@ -141,14 +141,8 @@ impl Loop {
         self.kernel.takes_gaps()
     }
 
-    /// Where a list of loops has it that is looked up by the first operand's dtype.
-    #[getter]
-    fn _place(&self) -> usize {
-        self.dtypes[0] as usize
-    }
-
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
-    fn push(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
+    pub(crate) fn push(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = outputs.py();
         let targets = outputs;
         let outputs = arrays(outputs)?;
@@ -245,7 +239,7 @@ impl Loop {
     }
 
     /// What a reduction by this loop is called.
-    pub(super) fn reduction(&self) -> &str {
+    pub(crate) fn reduction(&self) -> &str {
         match self.name.as_str() {
             "add" => "sum",
             "multiply" => "prod",
@@ -257,7 +251,7 @@ impl Loop {
         }
     }
 
-    pub(super) fn options<'a>(py: Python<'_>, output: &Array, name: &'a str) -> PushOptions<'a> {
+    pub(crate) fn options<'a>(py: Python<'_>, output: &Array, name: &'a str) -> PushOptions<'a> {
         let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
         PushOptions { note, name: named(output, name), ..PushOptions::default() }
     }

@@ -6,7 +6,6 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use smallvec::SmallVec;
 
 /// Attributes as the push had them: a dict is made for those alone who ask.
 #[derive(Default)]
@@ -14,11 +13,6 @@ pub(crate) enum Attributes {
     #[default]
     None,
     Known(Py<PyAny>),
-    /// Of a reduction.
-    Axes {
-        axes: SmallVec<[usize; 4]>,
-        keepdims: bool,
-    },
     /// The shape of the result.
     Shape,
     /// The dtype of the result.
@@ -40,10 +34,6 @@ impl Attributes {
         match self {
             Self::None => {}
             Self::Known(attributes) => return Ok(attributes.clone_ref(py)),
-            Self::Axes { axes, keepdims } => {
-                found.set_item(intern!(py, "axis"), PyTuple::new(py, axes)?)?;
-                found.set_item(intern!(py, "keepdims"), keepdims)?;
-            }
             Self::Shape => {
                 let shape = result().map(|outline| outline.shape);
                 found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
@@ -63,7 +53,7 @@ impl Attributes {
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Known(object) | Self::Key(object, _) => visit.call(object),
-            Self::None | Self::Axes { .. } | Self::Shape | Self::DType => Ok(()),
+            Self::None | Self::Shape | Self::DType => Ok(()),
         }
     }
 }

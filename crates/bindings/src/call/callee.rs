@@ -1,0 +1,301 @@
+//! What the core keeps of an op: its plans, its ways, and who computes it.
+
+use super::kind::{Kind, packed};
+use super::native::Native;
+use super::plan::Plan;
+use super::way::{Way, Ways};
+use crate::array::operator::{OPERATORS, Operator, number_of};
+use crate::interpreter::dtypes;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Plans that an op remembers at most: all pairs of dtypes, about.
+const PLANS: usize = 512;
+
+/// Of an element-wise op.
+pub(super) struct Element {
+    pub(super) ufunc: Py<PyAny>,
+    /// How many operands it takes.
+    nin: usize,
+    /// The operator whose type slot may run its loops.
+    pub(super) operator: Option<usize>,
+    pub(super) compares: bool,
+    /// Its rule is a user's, and not the ufunc's.
+    pub(super) has_own_rule: bool,
+    /// The ufunc computes operands of other dtypes, too, and not a function of the user's.
+    pub(super) casts: bool,
+    pub(super) host_replaced: bool,
+    pub(super) device_replaced: bool,
+}
+
+impl Element {
+    fn copied(&self, py: Python<'_>) -> Self {
+        Self { ufunc: self.ufunc.clone_ref(py), ..*self }
+    }
+}
+
+/// Facts of an op that calls ask for. `generation` counts their changes: a plan that was made before one is not remembered.
+#[derive(Default)]
+pub(super) struct Facts {
+    element: Option<Element>,
+    pub(super) answer: Option<Py<PyAny>>,
+    pub(super) answer_limit: usize,
+    pub(super) prepare: Option<Py<PyAny>>,
+    pub(super) native: Option<Py<Native>>,
+    plans: HashMap<u64, Py<Plan>>,
+    pub(super) ways: Ways,
+    pub(super) generation: u64,
+}
+
+/// The part of an op that the core calls: the base of `weft.ops.Op`.
+#[pyclass(module = "weft._core", subclass, frozen)]
+pub(crate) struct Callee(Mutex<Facts>);
+
+impl Callee {
+    pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes facts, and forgets the plans and ways that were made of them.
+    fn change<R>(&self, change: impl FnOnce(&mut Facts) -> R) -> R {
+        let (result, gone) = {
+            let facts = &mut *self.facts();
+            facts.generation += 1;
+            let result = change(facts);
+            (result, (std::mem::take(&mut facts.plans), std::mem::take(&mut facts.ways)))
+        };
+        drop(gone); // without the lock: that may run Python
+        result
+    }
+}
+
+#[pymethods]
+impl Callee {
+    #[new]
+    #[pyo3(signature = (*_positional, **_named))]
+    fn new(_positional: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Lets the inner loops of `ufunc` compute the op; if it `casts`, operands of other dtypes, too.
+    fn _compute_by(&self, ufunc: &Bound<'_, PyAny>, has_own_rule: bool, casts: bool) -> PyResult<()> {
+        let element = Element {
+            nin: ufunc.getattr(intern!(ufunc.py(), "nin"))?.extract()?,
+            ufunc: ufunc.clone().unbind(),
+            operator: None,
+            compares: false,
+            has_own_rule,
+            casts,
+            host_replaced: false,
+            device_replaced: false,
+        };
+        drop(self.change(|facts| facts.element.replace(element)));
+        Ok(())
+    }
+
+    /// Lets the type slot of an operator call the op, and run its loops.
+    fn _operate(slf: &Bound<'_, Self>, name: &str, compares: bool) -> PyResult<()> {
+        let operator = number_of(name)?;
+        let _ = OPERATED[operator].set(slf.py(), slf.clone().unbind()); // a second one is not called
+        slf.get().change(|facts| {
+            if let Some(element) = &mut facts.element {
+                (element.operator, element.compares) = (Some(operator), compares);
+            }
+        });
+        Ok(())
+    }
+
+    /// Says that the op's rule is another one from now on.
+    fn _follow_rule(&self) {
+        self.change(|facts| {
+            if let Some(element) = &mut facts.element {
+                element.has_own_rule = true;
+            }
+        });
+    }
+
+    /// Lets a kind of device compute the op in another way: no loop and no native run serves it there any more.
+    fn _replace_on(&self, kind: &str) {
+        let gone = self.change(|facts| {
+            if let Some(element) = &mut facts.element {
+                *(if kind == "cpu" { &mut element.host_replaced } else { &mut element.device_replaced }) = true;
+            }
+            if kind == "cpu" { (facts.answer.take(), facts.native.take()) } else { (None, None) }
+        });
+        drop(gone);
+    }
+
+    /// Forgets how the op was computed faster than by its `compute`.
+    fn _slow_down(&self) {
+        let gone = self.change(|facts| (facts.answer.take(), facts.native.take()));
+        drop(gone);
+    }
+
+    /// Lets `answer(*operands, **attributes)` say what the op returns for arrays that are there and reach so many bytes at most.
+    fn _answer_by(&self, answer: Py<PyAny>, limit: usize) {
+        let gone = self.change(|facts| {
+            facts.answer_limit = limit;
+            facts.answer.replace(answer)
+        });
+        drop(gone);
+    }
+
+    /// Lets the core compute the op, without Python.
+    fn _run_by(&self, native: Py<Native>) {
+        drop(self.change(|facts| facts.native.replace(native)));
+    }
+
+    /// Lets ``prepare(*operands, **attributes)`` bring attributes into the form that rules know. It looks at nothing but the operands'
+    /// shapes and dtypes.
+    fn _prepare_by(&self, prepare: Py<PyAny>) {
+        drop(self.change(|facts| facts.prepare.replace(prepare)));
+    }
+
+    /// What `_prepare_by` was given.
+    #[getter]
+    fn _prepare(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.facts().prepare.as_ref().map(|prepare| prepare.clone_ref(py))
+    }
+
+    /// Whether arrays that are there are answered at once.
+    #[getter]
+    fn _answers(&self) -> bool {
+        self.facts().answer.is_some()
+    }
+
+    /// The plan for these operands, arrays and numbers of Python's; `dtype` is the one that a caller asks for.
+    #[pyo3(signature = (operands, dtype=None))]
+    fn _plan(
+        slf: &Bound<'_, Self>,
+        operands: &Bound<'_, PyTuple>,
+        dtype: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Plan>> {
+        let kinds: Option<super::kind::Kinds> = operands.iter().map(|operand| Kind::of(&operand)).collect();
+        let kinds = kinds.ok_or_else(|| PyRuntimeError::new_err("a plan is for arrays and numbers"))?;
+        let dtype = dtype.map(dtypes::from_python).transpose()?;
+        match Self::plan(slf, &kinds, dtype)? {
+            Some(plan) => Ok(plan),
+            None => Err(PyRuntimeError::new_err("an op without a ufunc has no plan")),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        let Ok(facts) = self.0.try_lock() else { return Ok(()) };
+        if let Some(element) = &facts.element {
+            visit.call(&element.ufunc)?;
+        }
+        visit.call(&facts.answer)?;
+        visit.call(&facts.prepare)?;
+        visit.call(&facts.native)?;
+        facts.plans.values().try_for_each(|plan| visit.call(plan))?;
+        facts.ways.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        let gone = std::mem::take(&mut *self.facts());
+        drop(gone); // which may run Python
+    }
+}
+
+impl Callee {
+    /// Whether the op has a ufunc.
+    pub(super) fn is_element_wise(&self) -> bool {
+        self.facts().element.is_some()
+    }
+
+    /// The plan of an element-wise op for operands of these kinds; None for any other op, and for another number of operands.
+    #[inline]
+    pub(super) fn plan(
+        slf: &Bound<'_, Self>,
+        kinds: &[Kind],
+        dtype: Option<weft_array::DType>,
+    ) -> PyResult<Option<Py<Plan>>> {
+        let py = slf.py();
+        let key = if dtype.is_none() { packed(kinds) } else { None };
+        loop {
+            let (element, generation) = {
+                let facts = slf.get().facts();
+                if let Some(plan) = key.and_then(|key| facts.plans.get(&key)) {
+                    return Ok(Some(plan.clone_ref(py)));
+                }
+                let Some(element) = facts.element.as_ref().filter(|element| element.nin == kinds.len()) else {
+                    return Ok(None);
+                };
+                (element.copied(py), facts.generation)
+            };
+            let plan = Py::new(py, Plan::make(slf, &element, kinds, dtype)?)?;
+            let Some(key) = key else { return Ok(Some(plan)) };
+            let facts = &mut *slf.get().facts();
+            if facts.generation == generation {
+                let gone = if facts.plans.len() >= PLANS { std::mem::take(&mut facts.plans) } else { HashMap::new() };
+                facts.plans.insert(key, plan.clone_ref(py));
+                drop(gone); // plans alone: no Python runs
+                return Ok(Some(plan));
+            }
+        }
+    }
+
+    /// Remembers a way, unless facts have changed since it was made.
+    pub(super) fn remember(&self, way: &Py<Way>, py: Python<'_>, generation: u64) {
+        let facts = &mut *self.facts();
+        if facts.generation == generation {
+            facts.ways.insert(way.clone_ref(py), py);
+        }
+    }
+}
+
+/// The ops of the operators.
+static OPERATED: [PyOnceLock<Py<Callee>>; OPERATORS] = [const { PyOnceLock::new() }; OPERATORS];
+
+pub(super) fn operated(py: Python<'_>, operator: Operator) -> Option<&Bound<'_, Callee>> {
+    OPERATED[operator as usize].get(py).map(|op| op.bind(py))
+}
+
+/// The functions in Python to which the walk turns.
+pub(super) struct Carrier {
+    /// `(op, operands, attributes, out, engine)`: a call that the walk does not know.
+    pub(super) carry: Py<PyAny>,
+    /// `(op, operands, attributes)`: attributes in normal form and avals of the results, by an op's rule.
+    pub(super) ask: Py<PyAny>,
+}
+
+static CARRIER: PyOnceLock<Carrier> = PyOnceLock::new();
+/// The class of symbols, and `(op, operands, attributes)`: the symbol of a call over some.
+static COMPOSER: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+
+/// Names the functions in Python to which the walk turns: ``carry(op, operands, attributes, out, engine)`` for calls that it does not
+/// know, and ``ask(op, operands, attributes)`` for attributes in normal form and avals by an op's rule.
+#[pyfunction]
+pub(crate) fn set_carrier(py: Python<'_>, carry: Py<PyAny>, ask: Py<PyAny>) -> PyResult<()> {
+    let twice = |_| PyRuntimeError::new_err("there is a carrier already");
+    CARRIER.set(py, Carrier { carry, ask }).map_err(twice)
+}
+
+/// Names ``compose(op, operands, attributes)``, which returns the symbol of a call over symbols, instances of `symbolic`.
+#[pyfunction]
+pub(crate) fn set_composer(py: Python<'_>, symbolic: Py<PyAny>, compose: Py<PyAny>) -> PyResult<()> {
+    COMPOSER.set(py, [symbolic, compose]).map_err(|_| PyRuntimeError::new_err("there is a composer already"))
+}
+
+pub(super) fn carrier(py: Python<'_>) -> PyResult<&Carrier> {
+    CARRIER.get(py).ok_or_else(|| PyRuntimeError::new_err("weft is being imported"))
+}
+
+/// Who composes a call over these operands; None if none of them is a symbol.
+pub(super) fn composer<'a>(operands: &[Bound<'a, PyAny>]) -> PyResult<Option<&'a Bound<'a, PyAny>>> {
+    let Some(first) = operands.first() else { return Ok(None) };
+    let Some([symbolic, compose]) = COMPOSER.get(first.py()) else { return Ok(None) };
+    for operand in operands {
+        if operand.is_instance(symbolic.bind(first.py()))? {
+            return Ok(Some(compose.bind(first.py())));
+        }
+    }
+    Ok(None)
+}

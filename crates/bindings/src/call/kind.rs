@@ -1,0 +1,69 @@
+//! Operands, as plans and ways tell them apart.
+
+use crate::array::NDArray;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use smallvec::SmallVec;
+use weft_array::DType;
+
+/// An array's dtype, or the class of one of Python's numbers, which takes the dtype of the arrays that it meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Array(DType),
+    Bool,
+    Int,
+    Float,
+    Complex,
+}
+
+pub(super) type Kinds = SmallVec<[Kind; 3]>;
+
+impl Kind {
+    /// The kind of an operand; None for what has to become an array first, and for an array for which another handle stands.
+    #[inline]
+    pub(super) fn of(operand: &Bound<'_, PyAny>) -> Option<Self> {
+        if let Ok(array) = operand.cast::<NDArray>() {
+            let own = array.get();
+            return (!own.tape.is_moved()).then(|| Self::Array(own.inner.dtype()));
+        }
+        Self::of_number(operand)
+    }
+
+    #[inline]
+    fn of_number(operand: &Bound<'_, PyAny>) -> Option<Self> {
+        if operand.is_exact_instance_of::<PyFloat>() {
+            Some(Self::Float)
+        } else if operand.is_exact_instance_of::<PyInt>() {
+            Some(Self::Int)
+        } else if operand.is_exact_instance_of::<PyBool>() {
+            Some(Self::Bool)
+        } else if operand.is_exact_instance_of::<PyComplex>() {
+            Some(Self::Complex)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn is_array(self) -> bool {
+        matches!(self, Self::Array(_))
+    }
+
+    /// A number of five bits.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Array(dtype) => dtype as u64,
+            Self::Bool => 28,
+            Self::Int => 29,
+            Self::Float => 30,
+            Self::Complex => 31,
+        }
+    }
+}
+
+const _: () = assert!(DType::COUNT <= 28);
+
+/// Kinds as one number; None for more operands than any ufunc has.
+#[inline]
+pub(super) fn packed(kinds: &[Kind]) -> Option<u64> {
+    (kinds.len() <= 8).then(|| kinds.iter().fold(1, |packed, kind| packed << 5 | kind.number()))
+}

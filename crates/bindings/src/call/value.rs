@@ -1,0 +1,95 @@
+//! Attributes that a way is remembered by: numbers, names, dtypes, and tuples and lists of these. They are compared without Python.
+
+use crate::interpreter::dtypes;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use weft_array::DType;
+
+/// Levels of tuples in tuples at most: the attributes of deeper ones are not remembered.
+const DEPTH: usize = 4;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    None,
+    Bool(bool),
+    Int(i64),
+    /// By its bits: a NaN is the same one, and -0.0 is not 0.0.
+    Float(u64),
+    Text(Box<str>),
+    DType(DType),
+    Tuple(Box<[Value]>),
+    List(Box<[Value]>),
+}
+
+/// What attributes are, in the order in which they were given. Their names come from few call sites.
+pub(super) type Values = Box<[(Box<str>, Value)]>;
+
+impl Value {
+    fn of(x: &Bound<'_, PyAny>, depth: usize) -> Option<Self> {
+        if x.is_none() {
+            return Some(Self::None);
+        }
+        if let Ok(number) = x.cast_exact::<PyInt>() {
+            return number.extract().ok().map(Self::Int);
+        }
+        if let Ok(truth) = x.cast_exact::<PyBool>() {
+            return Some(Self::Bool(truth.is_true()));
+        }
+        if let Ok(number) = x.cast_exact::<PyFloat>() {
+            return Some(Self::Float(number.value().to_bits()));
+        }
+        if let Ok(text) = x.cast_exact::<PyString>() {
+            return text.to_str().ok().map(|text| Self::Text(text.into()));
+        }
+        let rest = depth.checked_sub(1)?;
+        if let Ok(items) = x.cast_exact::<PyTuple>() {
+            return items.iter().map(|item| Self::of(&item, rest)).collect::<Option<_>>().map(Self::Tuple);
+        }
+        if let Ok(items) = x.cast_exact::<PyList>() {
+            return items.iter().map(|item| Self::of(&item, rest)).collect::<Option<_>>().map(Self::List);
+        }
+        dtypes::known_dtype(x).ok().flatten().map(Self::DType)
+    }
+}
+
+/// Attributes as values; None if one is of another class.
+pub(super) fn values(attributes: Option<&Bound<'_, PyDict>>) -> Option<Values> {
+    let Some(attributes) = attributes else { return Some(Box::default()) };
+    let each = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Some((name.cast_into_exact::<PyString>().ok()?.to_str().ok()?.into(), Value::of(&value, DEPTH)?))
+    };
+    attributes.iter().map(each).collect()
+}
+
+/// Whether attributes are these values.
+pub(super) fn are(attributes: Option<&Bound<'_, PyDict>>, known: &Values) -> bool {
+    let Some(attributes) = attributes else { return known.is_empty() };
+    attributes.len() == known.len()
+        && attributes
+            .iter()
+            .zip(known)
+            .all(|((name, value), (known_name, known))| is_text(&name, known_name) && is(&value, known))
+}
+
+fn is_text(x: &Bound<'_, PyAny>, known: &str) -> bool {
+    x.cast_exact::<PyString>().is_ok_and(|text| text.to_str().is_ok_and(|text| text == known))
+}
+
+fn is(x: &Bound<'_, PyAny>, known: &Value) -> bool {
+    match known {
+        Value::None => x.is_none(),
+        Value::Bool(known) => x.cast_exact::<PyBool>().is_ok_and(|truth| truth.is_true() == *known),
+        Value::Int(known) => {
+            x.cast_exact::<PyInt>().is_ok_and(|number| number.extract::<i64>().is_ok_and(|number| number == *known))
+        }
+        Value::Float(known) => x.cast_exact::<PyFloat>().is_ok_and(|number| number.value().to_bits() == *known),
+        Value::Text(known) => is_text(x, known),
+        Value::DType(known) => dtypes::known_dtype(x).is_ok_and(|dtype| dtype == Some(*known)),
+        Value::Tuple(known) => x.cast_exact::<PyTuple>().is_ok_and(|items| {
+            items.len() == known.len() && items.iter().zip(known).all(|(item, known)| is(&item, known))
+        }),
+        Value::List(known) => x.cast_exact::<PyList>().is_ok_and(|items| {
+            items.len() == known.len() && items.iter().zip(known).all(|(item, known)| is(&item, known))
+        }),
+    }
+}
