@@ -51,7 +51,11 @@ mod _core {
     #[pymodule_export]
     use super::array::tape::{Outline, TapeNode};
     #[pymodule_export]
-    use super::call::{Callee, Native, Plan, Way, call, set_carrier, set_composer, way_of};
+    use super::call::on_device::cache_cuda_loop;
+    #[pymodule_export]
+    use super::call::{
+        ArrayFunction, Callee, Native, Plan, Way, call, forget_loops, set_carrier, set_composer, set_dispatch, way_of,
+    };
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
     #[pymodule_export]
@@ -117,12 +121,10 @@ mod _core {
     #[pymodule_export]
     use super::pushes::kinds::kind_empty;
     #[pymodule_export]
-    use super::pushes::on_device::cache_cuda_loop;
-    #[pymodule_export]
     use super::pushes::{
-        Kernel, Loop, Memory, Operator, beside, change_here, compute_here, copy_elements, empty, forget_loops,
-        fresh_cast, fresh_copy, fresh_diagonal, fresh_filled, fresh_range, fresh_rows, fresh_spaced, memory_stats,
-        memory_trim, open_onednn, push_compute, set_dispatch, values_here, vectors, wrap,
+        Kernel, Loop, Memory, Operator, beside, change_here, compute_here, copy_elements, empty, fresh_cast,
+        fresh_copy, fresh_diagonal, fresh_filled, fresh_range, fresh_rows, fresh_spaced, memory_stats, memory_trim,
+        open_onednn, push_compute, values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{

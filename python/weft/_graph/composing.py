@@ -79,7 +79,8 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
         inputs = [x._core for x in arrays if is_symbol(x)]
         attributes = {**attributes, "operands": _template(op, arrays)}
     name, texts = next_name(op.name)
-    result = Symbol(_call(op._entry, name, attributes, inputs, None, spelled(texts)))
+    result = object.__new__(Symbol)  # a call of the class would be one more frame
+    result._core = _call(op._entry, name, attributes, inputs, None, spelled(texts) if texts else None)
     return result if op.nout == 1 else tuple(result)
 
 

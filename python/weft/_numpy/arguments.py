@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from weft._core import ArrayFunction
 from weft._numpy.names import original, signature_of
 from weft._registry.sieve import sifted
 from weft._registry.symbol_hook import UnknownFactError, deferred, deferring
@@ -59,31 +60,25 @@ def lenient(name: str, function: F) -> F:
     >>> weft.clip(weft.asarray([1, 5, 9]), a_min=2, a_max=8)
     NDArray([2, 5, 8])
     """
+    return functools.wraps(function)(ArrayFunction(name, function, _forgive))
 
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except UnknownFactError as unknown:
-            return deferred(name, args, kwargs, unknown)
-        except TypeError as error:
-            here = error.__traceback__
-            # One of the function's own says nothing of its arguments' names and places.
-            theirs = original(function) if here is not None and here.tb_next is None else None
-            adapted = None if theirs is None else adapt(theirs, function, args, kwargs)
-            if adapted is None:
-                refusal = sifted(error)
-                if refusal is error:
-                    raise
-                raise refusal from error
-        except Exception as error:
-            refusal = sifted(error)
-            if refusal is error:
-                raise
-            raise refusal from error
-        return called(*adapted[0], **adapted[1])
 
-    return cast("F", called)
+def _forgive(
+    name: str, function: F, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> tuple[Any] | None:
+    """Call a function once more with arguments as NumPy's takes them, or raise weft's error; return None where the error stands."""
+    if isinstance(error, UnknownFactError):
+        return (deferred(name, args, kwargs, error),)
+    # One of the function's own says nothing of its arguments' names and places.
+    if isinstance(error, TypeError) and error.__traceback__ is None:
+        theirs = original(function)
+        adapted = None if theirs is None else adapt(theirs, function, args, kwargs)
+        if adapted is not None:
+            return (lenient(name, function)(*adapted[0], **adapted[1]),)
+    refusal = sifted(error)
+    if refusal is error:
+        return None
+    raise refusal from error
 
 
 def adapt(

@@ -154,6 +154,8 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:
     >>> x
     NDArray([1, 0, 0])
     """
+    if x._assign(key, value):
+        return
     if x.__class__ is not NDArray:
         x = x._now
     check_writable(x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from weft._core import ArrayFunction
 from weft._registry import hooks
 from weft._registry.sieve import sifted
 from weft.errors import GraphError
@@ -95,20 +96,19 @@ def deferring(name: str, function: F) -> F:
     >>> swapaxes(weft.symbol.Variable("x"), 0, 1).infer_shape(x=(2, 3))[1]
     [(3, 2)]
     """
+    return cast("F", functools.wraps(function)(ArrayFunction(name, function, _forgive)))
 
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except UnknownFactError as unknown:
-            return deferred(name, args, kwargs, unknown)
-        except Exception as error:
-            refusal = sifted(error)
-            if refusal is error:
-                raise
-            raise refusal from error
 
-    return cast("F", called)
+def _forgive(
+    name: str, _function: object, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> tuple[Any] | None:
+    """Make a node of a call that knows too little, or raise weft's error; return None where the error stands."""
+    if isinstance(error, UnknownFactError):
+        return (deferred(name, args, kwargs, error),)
+    refusal = sifted(error)
+    if refusal is error:
+        return None
+    raise refusal from error
 
 
 def deferred(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], unknown: UnknownFactError) -> Any:

@@ -504,10 +504,10 @@ impl Run {
     ) -> PyResult<bool> {
         let [result] = results else { return Ok(false) };
         let to = &result.get().inner;
-        let on_host = |operand: &Bound<'_, PyAny>| {
-            operand.cast::<NDArray>().map_or(true, |array| array.get().inner.buffer().is_host())
+        let is_elsewhere = |operand: &Bound<'_, PyAny>| {
+            operand.cast::<NDArray>().is_ok_and(|array| array.get().inner.buffer().is_elsewhere())
         };
-        if !to.buffer().is_host() || !operands.iter().all(on_host) {
+        if to.buffer().is_elsewhere() || operands.iter().any(is_elsewhere) {
             return Ok(false);
         }
         match self {

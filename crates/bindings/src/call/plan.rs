@@ -2,9 +2,10 @@
 
 use super::callee::{Callee, Element};
 use super::kind::Kind;
+use super::operators::enter_loop;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
-use crate::pushes::{Loop, enter_loop};
+use crate::pushes::Loop;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;

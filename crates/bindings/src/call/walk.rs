@@ -294,7 +294,9 @@ fn computed<'py>(
         return Ok(None);
     }
     let Some(outlines) = outlines(given) else { return Ok(None) };
-    let Some(first) = first_of(given).filter(|first| first.get().inner.buffer().is_host()) else { return Ok(None) };
+    let Some(first) = first_of(given).filter(|first| !first.get().inner.buffer().is_elsewhere()) else {
+        return Ok(None);
+    };
     if !runs && !prepares {
         let Some((answer, limit)) = answer else { return Ok(None) };
         return answered(op.as_any(), (answer.bind(op.py()), limit), operands, attributes, given);

@@ -7,12 +7,13 @@ use crate::array::tape;
 use crate::array::tape::moves::{self, now};
 use crate::array::tape::moving;
 use crate::array::{NDArray, raised};
+use crate::call::{assign, binary, in_place, unary};
 use crate::cuda::fences;
 use crate::engine::Engine;
 use crate::interpreter::arguments;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
-use crate::pushes::{Lasting, binary, in_place, memory, unary};
+use crate::pushes::{Lasting, memory};
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -431,6 +432,18 @@ impl NDArray {
         }
         let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };
         view_of(slf, part, own.inner.dtype()).map(Some)
+    }
+
+    /// Pushes ``x[key] = value`` for a key of integers, slices and None, and a value that needs no cast. Answers whether it has.
+    fn _assign(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let own = slf.get();
+        if own.tape.is_moved() {
+            return Ok(false);
+        }
+        match part::named(own.inner.layout(), key)? {
+            Some(part) => assign(slf, part, value),
+            None => Ok(false),
+        }
     }
 
     /// The same, but that an element is a copy: what is written later does not change it.

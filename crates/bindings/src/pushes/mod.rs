@@ -2,7 +2,6 @@
 
 mod accesses;
 mod compute;
-mod fast;
 mod fresh;
 mod granting;
 mod here;
@@ -11,7 +10,6 @@ pub(crate) mod kinds;
 pub(crate) mod memory;
 mod network;
 mod numbers;
-pub(crate) mod on_device;
 mod operator;
 mod pieces;
 mod request;
@@ -20,7 +18,6 @@ mod sort;
 mod strided;
 
 pub(crate) use compute::push_compute;
-pub(crate) use fast::{binary, enter_loop, forget_loops, in_place, set_dispatch, unary};
 pub(crate) use fresh::{fresh_cast, fresh_filled};
 pub(crate) use here::{answered, change_here, compute_here, values_here};
 pub(crate) use kernel::{Kernel, open_onednn, vectors};

@@ -257,7 +257,7 @@ impl Loop {
     }
 
     /// The kernels that compute the same on devices, if there are any.
-    pub(super) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
+    pub(crate) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
         let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
             let Some(ufunc) = &self.ufunc else { return Ok(None) };
             let dtypes = self.dtypes.iter().map(|dtype| dtypes::to_python(py, *dtype));

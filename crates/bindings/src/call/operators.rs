@@ -1,13 +1,13 @@
 //! Operators on arrays: straight to a loop where one was named, otherwise through Python.
 
 use super::on_device;
-use super::strided::Loop;
+use super::walk::{cast_for, operated};
 use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
 use crate::array::tape::moves::{elsewhere, instead};
 use crate::array::tape::short;
 use crate::array::{NDArray, raised};
-use crate::call::{cast_for, operated};
 use crate::cuda::elementwise::CudaLoop;
+use crate::pushes::Loop;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

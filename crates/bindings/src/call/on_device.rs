@@ -1,7 +1,7 @@
 //! Operators on arrays that are on a device: from the type slot to the launch without entering Python, where the kernels
 //! are known. Uncommon calls, and errors among them, are left to Python.
 
-use super::fast;
+use super::operators;
 use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
@@ -36,7 +36,7 @@ pub(crate) fn cache_cuda_loop(
 #[inline]
 fn kernels(py: Python<'_>, operator: Operator, left: DType, right: DType) -> PyResult<Option<&'static CudaLoop>> {
     let found = if left == right {
-        fast::kernels(py, operator, left)?
+        operators::kernels(py, operator, left)?
     } else {
         MIXED[operator as usize][left as usize][right as usize].get()
     };

@@ -1,0 +1,75 @@
+//! Functions of arrays as users call them.
+
+use crate::interpreter::call::call_with;
+use pyo3::exceptions::PyException;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+/// A function that others would make a wrapper of: calls cost no frame of Python's, and their errors are shown to `forgive`.
+///
+/// ``forgive(name, function, args, kwargs, error)`` returns None where the error stands, or a tuple of the result.
+#[pyclass(module = "weft._core", frozen, dict, weakref)]
+pub(crate) struct ArrayFunction {
+    name: Py<PyString>,
+    function: Py<PyAny>,
+    forgive: Py<PyAny>,
+}
+
+#[pymethods]
+impl ArrayFunction {
+    #[new]
+    fn new(name: Py<PyString>, function: Py<PyAny>, forgive: Py<PyAny>) -> Self {
+        Self { name, function, forgive }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, own) = (slf.py(), slf.get());
+        let error = match call_with(own.function.bind(py), args, kwargs) {
+            Ok(result) => return Ok(result),
+            Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            Err(error) => error,
+        };
+        let kwargs = kwargs.map_or_else(|| PyDict::new(py), Bound::clone);
+        let shown = error.value(py);
+        shown.setattr(intern!(py, "__traceback__"), error.traceback(py))?;
+        let found = own.forgive.bind(py).call1((own.name.bind(py), own.function.bind(py), args, kwargs, shown))?;
+        match found.cast::<PyTuple>() {
+            Ok(result) => result.get_item(0),
+            Err(_) => Err(error),
+        }
+    }
+
+    /// A function of a class binds its instances.
+    fn __get__<'py>(
+        slf: &Bound<'py, Self>,
+        instance: &Bound<'py, PyAny>,
+        _class: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if instance.is_none() {
+            return Ok(slf.clone().into_any());
+        }
+        slf.py().import("types")?.getattr("MethodType")?.cast_into::<PyType>()?.call1((slf, instance))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let name: String = slf.getattr(intern!(slf.py(), "__qualname__"))?.extract()?;
+        Ok(format!("<function {name} at {:p}>", slf.as_ptr()))
+    }
+
+    /// Pickles name it.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr(intern!(slf.py(), "__qualname__"))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        visit.call(&self.forgive)
+    }
+}
