@@ -142,6 +142,16 @@ def declared(owner: Owner) -> object:
     return _core._read(weft.ones(2)), owner
 
 
+def callee(owner: Owner) -> object:
+    op = _core.Callee()
+    op._prepare_by(owner)
+    return op
+
+
+def array_function(owner: Owner) -> object:
+    return _core.ArrayFunction("f", owner, owner)
+
+
 #: By class: what makes an object of it, or one that holds it, that refers to an owner.
 CIRCLES: dict[str, tuple[Callable[[Owner], object], ...]] = {
     "Engine": (engine_of_an_error,),
@@ -157,10 +167,14 @@ CIRCLES: dict[str, tuple[Callable[[Owner], object], ...]] = {
     "Outline": (tape,),
     "Family": (tape,),
     "Declared": (declared,),
+    "Callee": (callee,),
+    "ArrayFunction": (array_function,),
 }
 
 #: What this machine, or no code of Python's alone, makes. They show what they hold; the sources are looked at.
-NOT_MADE = {"BareLaunch", "CudaLoop", "GraphCall", "Loop", "MpiCommunicator", "Part", "RawKernel", "TaskGraph"}
+NOT_MADE = {
+    "BareLaunch", "CudaLoop", "GraphCall", "Loop", "MpiCommunicator", "Native", "Part", "Plan", "RawKernel", "TaskGraph", "Way",
+}  # fmt: skip
 
 MAKERS = [pytest.param(make, id=f"{name}{at}") for name, makers in CIRCLES.items() for at, make in enumerate(makers)]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
+from weft._core import ArrayFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,7 +79,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     for where, module in MODULES.items():
         for name in sorted(getattr(module, "__all__", None) or dir(module)):
             function = getattr(module, name)
-            if isinstance(function, FunctionType) and name[0] != "_" and name not in LEFT_OUT:
+            if isinstance(function, FunctionType | ArrayFunction) and name[0] != "_" and name not in LEFT_OUT:
                 yield f"{where}.{name}", function
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft import _core
 from weft._call.devices import as_device
-from weft._core import Input, NDArray
+from weft._core import ArrayFunction, Input, NDArray
 from weft._engine.default import get_engine
 from weft._engine.labels import Device
 from weft._graph.composite import Composite, make_node, register
@@ -155,7 +155,7 @@ def _function(name: str) -> Callable[..., Any]:
     module, _, own = name.rpartition(".")
     namespace = sys.modules.get(f"weft.{module}" if module else "weft")
     found: Any = getattr(namespace, own, None) if own in getattr(namespace, "__all__", ()) else None
-    if not isinstance(found, FunctionType) or module not in {"", "linalg", "fft", "nn"}:
+    if not isinstance(found, FunctionType | ArrayFunction) or module not in {"", "linalg", "fft", "nn"}:
         raise GraphError(f"weft has no function {name!r}, which a node is to call")
     return found
 

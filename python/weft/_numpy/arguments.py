@@ -44,7 +44,7 @@ def completed(room: str, names: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(names)
     for name, each in names.items():
         is_own = getattr(each, "__module__", "") == f"weft._ops.{room}"
-        if isinstance(each, FunctionType):
+        if isinstance(each, FunctionType | ArrayFunction):
             found[name] = (lenient if is_own else deferring)(f"{room}.{name}", each)
         elif is_own:
             each.__module__ = f"weft.{room}"  # where pickles look for it

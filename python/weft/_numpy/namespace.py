@@ -7,6 +7,7 @@ The functions take their arguments as NumPy's do, too (`lenient`); the element-w
 
 from types import FunctionType as _FunctionType
 
+from weft._core import ArrayFunction as _ArrayFunction
 from weft._numpy.arguments import lenient as _lenient
 from weft._ops.calculus import *
 from weft._ops.comparing import *
@@ -38,5 +39,5 @@ from weft._ops.spacing import *
 from weft._ops.triangles import *
 
 for _name, _value in list(globals().items()):
-    if isinstance(_value, _FunctionType) and _name[0] != "_" and _value.__module__ != "weft._ops.ufuncs":
+    if isinstance(_value, _FunctionType | _ArrayFunction) and _name[0] != "_" and _value.__module__ != "weft._ops.ufuncs":
         globals()[_name] = _lenient(_name, _value)

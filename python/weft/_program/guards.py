@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from weft._core import NDArray, Signatures
+from weft._core import ArrayFunction, NDArray, Signatures
 from weft._program.trees import describe
 from weft._tape.pytree import class_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Libraries whose modules nobody rebinds names in while a program runs.
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
 _EQUAL = (int, float, str)
-_KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, type(None), bool)
+_KEPT = (types.ModuleType, types.FunctionType, ArrayFunction, types.BuiltinFunctionType, type, type(None), bool)
 #: Instructions that leave what was read where it is.
 _TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"})
 _MISSING = object()
@@ -232,7 +232,7 @@ def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: PLR0911 - any o
     """Return an attribute that is read without running anything of a user's; None if it is not such."""
     if isinstance(value, types.ModuleType):
         return (value.__dict__[name],) if name in value.__dict__ else None
-    if isinstance(value, (NDArray, types.FunctionType, Signatures)):
+    if isinstance(value, (NDArray, types.FunctionType, ArrayFunction, Signatures)):
         return None
     kind = class_of(value)
     if isinstance(value, type):
