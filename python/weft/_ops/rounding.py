@@ -234,6 +234,8 @@ def clip(
     >>> weft.clip(weft.asarray([-1, 5, 12]), 0, 10)
     NDArray([ 0,  5, 10])
     """
+    if min.__class__ is int or max.__class__ is int:
+        min, max = _limits(x, min, max)
     if min is None and max is None:
         if out is None:
             x = as_array(x)
@@ -247,6 +249,17 @@ def clip(
         if found is not None:
             return found
     return one(_clip, x, min, max, out=out)
+
+
+def _limits(x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Return the ends of an interval without integers past which the dtype of `x` has none: they leave it open."""
+    if not isinstance(x, NDArray | np.ndarray) or x.dtype.kind not in "iu":
+        return low, high
+    limits = np.iinfo(x.dtype)
+    return (
+        None if low.__class__ is int and low <= limits.min else low,  # type: ignore[operator] # an int
+        None if high.__class__ is int and high >= limits.max else high,  # type: ignore[operator] # as above
+    )
 
 
 def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-const COUNT: usize = 999;
+const COUNT: usize = if cfg!(miri) { 67 } else { 999 };
 const ARRAYS: usize = 4;
 const SLOTS: usize = 3;
 
