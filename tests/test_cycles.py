@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import re
 import weakref
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import weft
@@ -118,6 +120,10 @@ def ended_recording(owner: Owner) -> object:
     return recording
 
 
+def nested(owner: Owner) -> object:
+    return _core.Nested(nullcontext(owner))
+
+
 def scope(owner: Owner) -> object:
     return _core.Scope((ContextVar("circle"), owner))
 
@@ -152,6 +158,33 @@ def array_function(owner: Owner) -> object:
     return _core.ArrayFunction("f", owner, owner)
 
 
+def cuda_loop(owner: Owner) -> object:
+    kinds = (np.dtype(np.float32),)
+    return _core.CudaLoop("circle", kinds, kinds, partial(run, owner))
+
+
+def raw_kernel(owner: Owner) -> object:
+    class Module(weft.cuda.RawModule):
+        kept = owner
+
+    return weft.cuda.RawKernel(Module('extern "C" __global__ void circle(float *x) {}'), "circle")
+
+
+def calls_of_a_graph(owner: Owner) -> object:
+    x = weft.symbol.Variable("x")
+    return _core.graph_calls((x * 2).graph, lambda *_: owner)
+
+
+def part(owner: Owner) -> object:
+    engine, _ = engine_of_an_error(owner)
+    return _core.Part(engine, "circle")
+
+
+def task_graph(owner: Owner) -> object:
+    dask = pytest.importorskip("weft.distributed.dask")
+    return dask._graph({"a": (partial(run, owner), 1)}, ["a"], {})
+
+
 #: By class: what makes an object of it, or one that holds it, that refers to an owner.
 CIRCLES: dict[str, tuple[Callable[[Owner], object], ...]] = {
     "Engine": (engine_of_an_error,),
@@ -162,7 +195,13 @@ CIRCLES: dict[str, tuple[Callable[[Owner], object], ...]] = {
     "Compiled": (capture(pushed), capture(pushed, 0), capture(started), capture(computed), capture(with_attributes)),
     "Signatures": (program,),
     "Recording": (ended_recording,),
+    "Nested": (nested,),
     "Scope": (scope,),
+    "CudaLoop": (cuda_loop,),
+    "RawKernel": (raw_kernel,),
+    "GraphCall": (calls_of_a_graph,),
+    "Part": (part,),
+    "TaskGraph": (task_graph,),
     "TapeNode": (tape,),
     "Outline": (tape,),
     "Family": (tape,),
@@ -171,10 +210,9 @@ CIRCLES: dict[str, tuple[Callable[[Owner], object], ...]] = {
     "ArrayFunction": (array_function,),
 }
 
-#: What this machine, or no code of Python's alone, makes. They show what they hold; the sources are looked at.
-NOT_MADE = {
-    "BareLaunch", "CudaLoop", "GraphCall", "Loop", "MpiCommunicator", "Native", "Part", "Plan", "RawKernel", "TaskGraph", "Way",
-}  # fmt: skip
+#: They show what they hold, as the sources say. One is made with a device and one with MPI; of the others the ufuncs are NumPy's
+#: own, and the attributes plain values.
+NOT_MADE = {"BareLaunch", "MpiCommunicator", "Loop", "Native", "Plan", "Way"}
 
 MAKERS = [pytest.param(make, id=f"{name}{at}") for name, makers in CIRCLES.items() for at, make in enumerate(makers)]
 

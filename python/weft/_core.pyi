@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import EllipsisType, ModuleType, TracebackType
 from typing import Any, Literal, Never, Self, SupportsIndex, TypeAlias, TypedDict, TypeVar, final, overload
@@ -36,6 +37,7 @@ __all__ = [
     "Kernel",
     "Loop",
     "NDArray",
+    "Nested",
     "Node",
     "NodeEntry",
     "OpEntry",
@@ -1028,6 +1030,16 @@ class Scope:
     ) -> None: ...
     def __call__(self, function: _Function) -> _Function: ...
     def _recreate_cm(self) -> Scope: ...
+
+@final
+class Nested:
+    def __new__(cls, *managers: AbstractContextManager[Any]) -> Self: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    @property
+    def _entered(self) -> bool: ...
 
 @disjoint_base
 class Recording:

@@ -69,7 +69,9 @@ def _found(name: str, function: object) -> Any:
     except KeyError:
         if any(each.startswith(f"{name}.") for each in list_ops()):
             return _Room(name, function)
-        if not isinstance(function, FunctionType | _ArrayFunction) or not function.__module__.startswith(("weft._ops.", "weft._call.")):
+        if not isinstance(function, FunctionType | _ArrayFunction) or not function.__module__.startswith(
+            ("weft._ops.", "weft._call.")
+        ):
             raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so{_meant(name)}") from None
         return function_named(name, function)
     return function_of(op, function if callable(function) else None)

@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[type[errors.WeftError], type[Exception], Callable[[], A
     "integer": (errors.ArgumentOverflowError, OverflowError, lambda: weft.ones(3, dtype="uint8") + 300),
     "choice": (
         *(errors.ArgumentOverflowError, OverflowError),
-        lambda: weft.where([True, False], weft.ones(2, dtype="int8"), 300).numpy(),
+        lambda: weft.where([True, False], weft.ones(2, dtype="int8"), 2**64),
     ),
     "step": (errors.ArgumentDivisionError, ZeroDivisionError, lambda: weft.arange(1, 0, 0)),
     "memory": (errors.OutOfMemoryError, MemoryError, lambda: weft.arange(2**59).wait_to_read()),

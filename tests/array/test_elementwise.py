@@ -219,8 +219,9 @@ def test_clip_promotes_keeps_nan_and_checks() -> None:
     x = A([5.0, 7.0])
     weft.clip(x, 0, 6, out=x)
     assert x.tolist() == [5, 6]
+    assert weft.clip(A(np.full(2, 7, "u1")), 0, 300).tolist() == [7, 7]
     with pytest.raises(OverflowError, match="300"):
-        weft.clip(A(np.zeros(2, "u1")), 0, 300)
+        weft.clip(A(np.zeros(2, "u1")), 300, 400)
     with pytest.raises(ValueError, match="broadcast"):
         weft.clip(A([1, 2]), A([1, 2, 3]), 5)
 

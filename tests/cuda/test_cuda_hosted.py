@@ -144,14 +144,15 @@ def test_pushed_callables_run_on_the_ops_stream(cupy: Any) -> None:
     assert weft.cuda.current_stream() is None
 
 
-@pytest.mark.usefixtures("cupy")
-def test_a_stream_is_made_cupys_once_for_each_thread() -> None:
+def test_a_stream_is_made_cupys_once_for_each_thread(cupy: Any) -> None:
     with on(0, 4096) as first, on(0, 4096) as nested:
         assert nested is not first
     with on(0, 4096) as again:
         assert again in {first, nested}
     with on(0, 8192) as other:
         assert other not in {first, nested}
+        assert cupy.current() == [(8192, 0)]
+    assert cupy.current() == []
 
 
 def test_tasks_get_cupy_arrays(cupy: Any) -> None:

@@ -11,6 +11,8 @@ import dis
 import os
 import random
 import sys
+import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +21,14 @@ import pytest
 import weft
 from weft import autograd
 from weft._call import blas
-from weft._core import is_eager, recording, tape_paused
+from weft._core import Nested, is_eager, recording, tape_paused
 from weft._graph import naming
 from weft._program.unrecorded import outside
 from weft._singa.models import running
+from weft._singa.models.moves import move
+from weft._singa.models.timing import Times
 from weft._tape import backward, modes
+from weft._trace.ranges import _Ranged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,6 +139,57 @@ BLOCKS: dict[str, Callable[[], Any]] = {
     "chosen": lambda: naming.chosen("total", {}),
     "blas": lambda: blas.limited(1),
 }
+
+
+def test_a_trace_that_is_interrupted_at_any_point_records_no_more() -> None:
+    engine, at = weft.get_engine(), 1
+    while interrupted(block(lambda: weft.trace(engine=engine)), at):
+        with weft.trace(engine=engine):  # refused while another one records
+            pass
+        at += 1
+    assert at > 2
+
+
+def test_times_that_are_interrupted_at_any_point_record_no_more() -> None:
+    engine, at = weft.get_engine(), 1
+    while interrupted(lambda: Times(0).measure(inside, engine), at):
+        with weft.trace(engine=engine):
+            pass
+        at += 7  # what is counted behind the run is long
+    assert at > 8
+
+
+def test_blocks_in_blocks_of_one_call_begin_and_end_together() -> None:
+    outer, inner, at = threading.RLock(), threading.RLock(), 1
+    while interrupted(block(lambda: Nested(outer, inner)), at):
+        assert not outer._is_owned()  # type: ignore[attr-defined] # nobody else has it
+        assert not inner._is_owned()  # type: ignore[attr-defined] # as above
+        at += 1
+    assert at > 2
+    with pytest.raises(AttributeError), Nested(outer, object()):  # type: ignore[arg-type] # no manager
+        pass
+    assert not outer._is_owned()  # type: ignore[attr-defined] # as above
+
+
+def test_a_range_of_a_profiler_ends_with_its_callable() -> None:
+    ranges: list[object] = []
+    domain = SimpleNamespace(push_range=ranges.append, pop_range=ranges.pop)
+    at = 1
+    while interrupted(_Ranged(inside, "inside", domain, None), at):
+        assert not ranges, at
+        at += 1
+    assert at > 2
+
+
+def test_a_tensor_that_is_moved_wants_its_gradient_again() -> None:
+    at, met = 1, True
+    while met:
+        x = weft.tensor.ones((2,))
+        x.requires_grad = True
+        met = interrupted(lambda x=x: move(x, weft.cpu(1), np.dtype(np.float16)), at)
+        assert x.requires_grad, at
+        at += 1
+    assert at > 2
 
 
 def leaf() -> weft.NDArray:

@@ -14,7 +14,7 @@ thousand cases of one seed. A case follows from the seed, its generator's name a
 | `control` | `scan`, `while_loop` and `cond` against Python's loops and branches |
 | `dunders` | objects whose methods raise or return odd values |
 | `sizes` | sizes, counts, axes and strides at the ends of integer types |
-| `damage` | damaged files: .npz, .safetensors, MXNet's parameters, symbols as JSON; truncated maps |
+| `damage` | damaged files: .npz, .safetensors, MXNet's parameters, symbols as JSON; truncated files and maps |
 | `interrupts` | KeyboardInterrupt at random |
 | `forks` | forks while ops, recordings and gradients are under way |
 | `ranks` | collectives of several processes against NumPy |

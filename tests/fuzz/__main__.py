@@ -36,6 +36,9 @@ def main() -> int:
         reason = GENERATORS[name].missing()
         if reason is None:
             chosen.append(GENERATORS[name])
+            lacking = GENERATORS[name].without()
+            if lacking is not None:
+                say(f"{name}: without {lacking}")
         else:
             say(f"{name}: left out: {reason}")
     faulthandler.enable()

@@ -42,12 +42,15 @@ class Generator:
         How many cases pytest runs.
     missing : callable
         Returns why there can be none on this machine, or None.
+    without : callable
+        Returns what its cases are not compared with on this machine, and why, or None.
     """
 
     name: str
     make: Callable[[Random], Case]
     few: int
     missing: Callable[[], str | None] = lambda: None
+    without: Callable[[], str | None] = lambda: None
 
 
 def without_each(lines: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -25,16 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["GENERATOR"]
 
-KINDS = ("npz", "params", "json", "map", *(("safetensors",) if importlib.util.find_spec("safetensors") else ()))
+#: Of those that are cut the file is cut off once it was read; `npy` is a map of NumPy's.
+KINDS = (
+    *("npz", "cut npz", "npy", "params", "json"),
+    *(("safetensors", "cut safetensors") if importlib.util.find_spec("safetensors") else ()),
+)
 
 
 @cache
 def whole(kind: str) -> bytes:
     """Return a file that is right."""
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.arange(4, dtype=np.int16), "c": np.ones((), np.bool_)}
-    if kind in {"npz", "map"}:
+    if kind in {"npz", "npy"}:
         file = io.BytesIO()
-        np.savez(file, **arrays)
+        if kind == "npz":
+            np.savez(file, **arrays)
+        else:
+            np.save(file, arrays["a"])
         return file.getvalue()
     if kind == "params":
         records = [record(arrays["a"].astype(np.float32), each) for each in ("old", "v1", "v2", "v3")]
@@ -54,17 +61,26 @@ def opened(kind: str, data: bytes) -> Any:
         symbol = weft.symbol.load_json(data.decode("latin-1"))
         symbol.list_arguments()
         return symbol.infer_shape(y=(3, 2))
-    suffix = {"params": ".params", "map": ".npz"}.get(kind, f".{kind}")
+    suffix = f".{kind.removeprefix('cut ')}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"x{suffix}"
         path.write_bytes(data)
         if kind == "params":
             return {name: each.numpy() for name, each in weft.mxnet.load_params(path).items()}
-        found = weft.load(path, max_bytes=1 << 24)
-        if kind == "map":  # the file is cut off once it is open
+        found = {"a": mapped(path)} if kind == "npy" else weft.load(path, max_bytes=1 << 24)
+        if kind == "npy" or kind.startswith("cut "):
             with path.open("r+b") as file:
                 file.truncate(len(data) // 3)
-        return {name: each.numpy() for name, each in found.items()}
+        return {name: each.numpy() for name, each in found.items() if each is not None}
+
+
+def mapped(path: Path) -> weft.NDArray | None:
+    """Return an array of what NumPy maps; None if it refuses the file."""
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception:  # noqa: BLE001 - whatever NumPy says of it
+        return None
+    return weft.asarray(found)
 
 
 @dataclass(frozen=True)
@@ -75,7 +91,7 @@ class Damaged:
     changes: tuple[tuple[str, int, int], ...]
 
     def data(self) -> bytes:
-        data = bytearray(whole(self.kind))
+        data = bytearray(whole(self.kind.removeprefix("cut ")))
         for what, place, value in self.changes:
             at = place % (len(data) or 1)
             if what == "set" and data:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from random import Random
 
-__all__ = ["GENERATOR", "TORCH"]
+__all__ = ["GENERATOR", "TORCH", "Derived"]
 
 #: Smooth functions, by the names that weft and torch give them.
 UNARY = ("sin", "cos", "exp", "tanh", "square", "sqrt", "log", "arctan", "sinh", "expm1", "log1p")
 BINARY = ("add", "multiply", "divide", "hypot")
 #: Why torch is not asked, or None.
-TORCH = None if importlib.util.find_spec("torch") else "torch is not installed"
+TORCH = None if importlib.util.find_spec("torch") else "torch as a second oracle, which is not installed"
 STEP = 1e-6
 
 
@@ -109,4 +109,4 @@ def make(random: Random) -> Derived:
     return Derived(tuple(lines), random.choice(((3,), (2, 3), (1,))), random.randrange(1000))
 
 
-GENERATOR = Generator("gradients", make, few=60)
+GENERATOR = Generator("gradients", make, few=60, without=lambda: TORCH)

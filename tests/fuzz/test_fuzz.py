@@ -6,10 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from .cases import Generator, without_each
 from .generators import GENERATORS
+from .gradients import TORCH, Derived
 from .runner import Found, Progress, fuzz
 from .sizes import attack
 
@@ -31,6 +33,15 @@ def test_nothing_is_found(name: str) -> None:
     found: list[Found] = []
     fuzz([generator], Progress(SEED, 0, None), seconds=None, cases=generator.few, tell=found.append)
     assert not found, "\n".join(map(str, found))
+
+
+@pytest.mark.skipif(TORCH is not None, reason=f"gradients are compared without {TORCH}")
+def test_torch_is_a_second_oracle() -> None:
+    case = Derived(("v = xp.hypot(v, x)", "v = v[..., :1] * v", "v = xp.sin(v) * 2"), (2, 3), 1)
+    assert case.run() is None
+    host = np.ones(3)
+    assert Derived(("v = xp.sin(v)",), (3,), 0).by_torch(host, np.cos(host)) is None
+    assert Derived(("v = xp.sin(v)",), (3,), 0).by_torch(host, np.sin(host)) is not None
 
 
 @pytest.mark.parametrize("form", ["{n}", "({n}, {n})"])

@@ -8,7 +8,7 @@ use weft_array::{Buffer, memory_stats};
 use weft_engine::{Engine, Settings};
 
 const BYTES: usize = 1 << 16;
-const BUFFERS: usize = 20_000;
+const BUFFERS: usize = if cfg!(miri) { 50 } else { 20_000 };
 const THREADS: usize = 3;
 
 /// Parts of one step that run side by side start in one buffer, which has no memory yet.

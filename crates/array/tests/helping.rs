@@ -7,6 +7,9 @@ use std::time::Duration;
 use weft_array::{Access, Array, Blocked, Call, DType, push, push_blocked};
 use weft_engine::{Cause, Engine, OpContext, PushOptions, Settings, Wait};
 
+/// Many, so that a worker that becomes idle finds some left.
+const BLOCKS: usize = if cfg!(miri) { 500 } else { 20_000 };
+
 /// Blocks, of which the first lets another op end; the others wait a little for a second thread to run one.
 struct Shared {
     release: Mutex<Option<Sender<()>>>,
@@ -16,7 +19,7 @@ struct Shared {
 
 impl Blocked for Shared {
     fn blocks(&self) -> usize {
-        20_000
+        BLOCKS
     }
 
     fn operations(&self) -> usize {
@@ -83,7 +86,7 @@ struct Seen {
 
 impl Blocked for Falling {
     fn blocks(&self) -> usize {
-        20_000
+        BLOCKS
     }
 
     fn operations(&self) -> usize {

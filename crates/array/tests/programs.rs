@@ -137,7 +137,9 @@ impl World {
     }
 }
 
+/// Miri, under which they take ten thousand times as long, looks at the first ones.
 fn check(cases: u32, lengths: std::ops::Range<usize>, steps: usize) {
+    let cases = if cfg!(miri) { 1 } else { cases };
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let programs = (lengths, vec(any::<Step>(), 0..steps));
@@ -164,11 +166,13 @@ fn small_arrays() {
 
 /// Large enough to be run block by block, with followers and helpers.
 #[test]
+#[cfg_attr(miri, ignore)] // minutes for each array
 fn large_arrays() {
     check(40, 65_000..200_000, 40);
 }
 
 #[test]
+#[cfg_attr(miri, ignore)] // as above
 fn followers_share_memory_with_nobody_else() {
     // The sum of what was there before is wanted after its handle is gone.
     let mut world = World::new(Policy::WorkStealing, 2, 100_000);

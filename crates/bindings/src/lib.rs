@@ -23,6 +23,7 @@ mod signature;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+#[cfg(not(sanitized))] // a sanitizer knows the blocks of the system alone
 #[global_allocator]
 static ALLOCATOR: interpreter::allocator::Allocator = interpreter::allocator::Allocator;
 
@@ -83,6 +84,8 @@ mod _core {
     use super::engine::Engine;
     #[pymodule_export]
     use super::engine::variable::Variable;
+    #[pymodule_export]
+    use super::face::nested::Nested;
     #[pymodule_export]
     use super::face::process::_exit_drain;
     #[pymodule_export]

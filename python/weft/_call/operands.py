@@ -107,8 +107,8 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         raise ArgumentTypeError(
             f"cannot make an array of dtype {wanted} from complex values: take real() or imag() first"
         )
-    if fresh and found.dtype.kind in "iu" and wanted.kind in "iu":
-        return np.array(x, wanted)  # NumPy checks the range of Python integers
+    if fresh and found.dtype.kind in "iuf" and wanted.kind in "iu":
+        return np.array(x, wanted)  # NumPy checks the range of Python's numbers
     with np.errstate(all="ignore"):
         return np.array(found, wanted, copy=None if fresh and copy else copy)
 

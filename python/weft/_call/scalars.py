@@ -52,6 +52,30 @@ def number(value: Any, dtype: DType) -> bool | int | float | complex:
     return complex(number(value.real, part), number(value.imag, part))
 
 
+def wrapped(value: Any, dtype: DType) -> Any:
+    """Return an operand as an element of `dtype`, to which a Python integer is cast: the bits that do not fit are lost.
+
+    Raises
+    ------
+    OverflowError
+        If NumPy has no integers that are as large.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from weft._call.scalars import wrapped
+    >>> wrapped(300, numpy.dtype("int8"))
+    44
+    """
+    if value.__class__ is not int or dtype.kind not in "iu":
+        return value
+    if not -(1 << 63) <= value < 1 << 64:
+        raise ArgumentOverflowError(f"Python integer {value} is larger than any integer of an array")
+    bits = 8 * dtype.itemsize
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if dtype.kind == "i" and value >> (bits - 1) else value
+
+
 def element(value: Any, dtype: DType) -> bool | int | float | complex:
     """Return a Python scalar as NumPy's assignment makes an element of `dtype` of it.
 

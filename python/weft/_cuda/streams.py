@@ -9,11 +9,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from weft._core import Nested
 from weft.errors import CudaUnavailableError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import Self
 
 #: Pairs of a device and a stream whose objects a thread keeps.
 _STREAMS = 64
@@ -48,46 +48,28 @@ def cupy() -> Any:
         ) from None
 
 
-class _Current:
-    """A device and a stream of it, CuPy's current ones on this thread while it is entered."""
-
-    __slots__ = ("_device", "_spare", "_stream")
-
-    def __init__(self, cuda: Any, device: int, stream: int, spare: list[_Current]) -> None:
-        self._device = cuda.Device(device)
-        if hasattr(cuda.Stream, "from_external"):
-            # CuPy refuses a stream that is not of the runtime's current device.
-            with self._device:
-                self._stream = cuda.Stream.from_external(_Handle(stream))
-        else:  # CuPy 13 and older
-            self._stream = cuda.ExternalStream(stream, device)
-        self._spare = spare
-
-    def __enter__(self) -> Self:
-        self._device.__enter__()
-        self._stream.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self._stream.__exit__(*error)
-        finally:
-            self._device.__exit__(*error)
-            self._spare.append(self)
+def _made(cuda: Any, device: int, stream: int) -> Nested:
+    """Return what makes a device and a stream of it CuPy's current ones on this thread for a block."""
+    its_device = cuda.Device(device)
+    if not hasattr(cuda.Stream, "from_external"):  # CuPy 13 and older
+        return Nested(its_device, cuda.ExternalStream(stream, device))
+    # CuPy refuses a stream that is not of the runtime's current device.
+    with its_device:
+        return Nested(its_device, cuda.Stream.from_external(_Handle(stream)))
 
 
-class _Spare(threading.local):
-    """Those of this thread that nobody has entered, by CuPy, device and stream: to make one takes microseconds."""
+class _Known(threading.local):
+    """Those of this thread, by CuPy, device and stream: to make one takes microseconds."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[Any, int, int], list[_Current]] = {}
+        self.found: dict[tuple[Any, int, int], list[Nested]] = {}
 
 
-_spare = _Spare()
+_known = _Known()
 
 
-def on(device: int, stream: int) -> AbstractContextManager[Any]:
-    """Make a device and a stream of it CuPy's current ones on this thread, and return what ends that.
+def on(device: int, stream: int) -> Nested:
+    """Return what makes a device and a stream of it CuPy's current ones on this thread for a block.
 
     Parameters
     ----------
@@ -96,14 +78,18 @@ def on(device: int, stream: int) -> AbstractContextManager[Any]:
     stream : int
         The stream's address.
     """
-    if len(_spare.found) > _STREAMS:  # streams of other libraries come and go
-        _spare.found.clear()
+    if len(_known.found) > _STREAMS:  # streams of other libraries come and go
+        _known.found.clear()
     cuda = cupy().cuda
-    spare = _spare.found.setdefault((cuda, device, stream), [])
-    return (spare.pop() if spare else _Current(cuda, device, stream, spare)).__enter__()
+    known = _known.found.setdefault((cuda, device, stream), [])
+    for each in known:
+        if not each._entered:
+            return each
+    known.append(_made(cuda, device, stream))
+    return known[-1]
 
 
-def enter(device: int, stream: int) -> AbstractContextManager[Any]:
-    """Make a stream CuPy's current one on this thread, and return what ends that. Without CuPy there is nothing to do."""
+def current(device: int, stream: int) -> AbstractContextManager[Any]:
+    """Return what makes a stream CuPy's current one on this thread for a block. Without CuPy there is nothing to do."""
     is_there = "cupy" in sys.modules or find_spec("cupy") is not None  # to look for it takes as long as many ops
     return on(device, stream) if is_there else nullcontext()

@@ -126,9 +126,14 @@ class Trace:
             self._dropped.detach()
             raise
         except BaseException:
-            self._recording = False
-            self._dropped()
+            self._abandon()
             raise
+
+    def _abandon(self) -> None:
+        """Stop without a record."""
+        self._recording = False
+        if self._dropped is not None:
+            self._dropped()
 
     def stop(self) -> None:
         """Wait for what was pushed, on devices too, stop to record, and write the file if there is one to write.
@@ -150,7 +155,12 @@ class Trace:
 
     def __enter__(self) -> Self:
         """Start to record."""
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            if self._recording:  # an interrupt came behind the start: no block ends it
+                self._abandon()
+            raise
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None

@@ -39,5 +39,9 @@ from weft._ops.spacing import *
 from weft._ops.triangles import *
 
 for _name, _value in list(globals().items()):
-    if isinstance(_value, _FunctionType | _ArrayFunction) and _name[0] != "_" and _value.__module__ != "weft._ops.ufuncs":
+    if (
+        isinstance(_value, _FunctionType | _ArrayFunction)
+        and _name[0] != "_"
+        and _value.__module__ != "weft._ops.ufuncs"
+    ):
         globals()[_name] = _lenient(_name, _value)

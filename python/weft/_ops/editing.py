@@ -138,7 +138,8 @@ def insert(
     if places.size and (int(places.min()) < -length or int(places.max()) > length):
         raise ArgumentIndexError(f"a place of {places.tolist()} is out of bounds for axis {at} with size {length}")
     places = np.where(places < 0, places + length, places)
-    given = as_array(values, x)
+    # Python's numbers are to fit, as in an assignment; elements of an array are cast.
+    given = as_array(values, x, dtype=None if hasattr(values, "dtype") else x.dtype)
     if single and given.ndim:  # one place takes all values along the axis, as NumPy's does
         whole = reshape(given, (*(1,) * (x.ndim - given.ndim), *given.shape))
         given = moveaxis(whole, 0, at)

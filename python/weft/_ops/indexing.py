@@ -165,7 +165,7 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         scalar = element(value, x.dtype)  # may raise: before anything is pushed
     else:
-        source = as_array(value, x)
+        source = as_array(value, x, dtype=x.dtype if isinstance(value, list | tuple) else None)
     if part is not None:
         if x._heard:
             tape_hear_part(_getitem, x, part, key)

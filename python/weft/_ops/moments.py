@@ -33,12 +33,18 @@ def variance_dtype(x: DType, given: DType | None) -> DType:
 
 
 def _mean(
-    out: Elements, x: Elements, *masks: Elements, axis: Shape | None = None, keepdims: bool = False, **_: object
+    out: Elements,
+    x: Elements,
+    *masks: Elements,
+    axis: Shape | None = None,
+    keepdims: bool = False,
+    dtype: DType | None = None,
+    **_: object,
 ) -> None:
     # np.mean warns of an empty slice through the warnings module, whose state all threads share.
     count = _count(x, masks, axis, keepdims=keepdims)
     options = chosen(masks)
-    total = np.add.reduce(x, axis=axis, dtype=_summed(out.dtype), keepdims=keepdims, **options)
+    total = np.add.reduce(x, axis=axis, dtype=_summed(out.dtype, dtype), keepdims=keepdims, **options)
     np.true_divide(total, count, out=out, casting="unsafe")
 
 
@@ -63,9 +69,9 @@ def variance(
     np.true_divide(squares, divisor, out=out, casting="unsafe")
 
 
-def _summed(dtype: DType) -> DType:
-    """Return the dtype of the sum that a mean is made of: single precision for half, as in NumPy."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
+def _summed(result: DType, given: DType | None) -> DType:
+    """Return the dtype of the sum that a mean is made of: single precision for half that nobody asked for, as in NumPy."""
+    return np.dtype(np.float32) if given is None and result == np.float16 else result
 
 
 def _count(x: Elements, masks: tuple[Elements, ...], axis: Shape | None, *, keepdims: bool) -> Any:

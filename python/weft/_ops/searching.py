@@ -13,6 +13,7 @@ from weft._call.blocking import eager
 from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
+from weft._call.scalars import wrapped
 from weft._core import Native, NDArray
 from weft._cuda.launch import Launch
 from weft._ops.manipulation import ravel
@@ -79,12 +80,13 @@ def _infer_where(condition: Aval, x1: Aval, x2: Aval) -> Aval:
 
 @register_op("where", infer=_infer_where)
 def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> None:
-    np.copyto(out, x2, casting="unsafe")
-    np.copyto(out, x1, casting="unsafe", where=condition.astype(np.bool_, copy=False))
+    np.copyto(out, wrapped(x2, out.dtype), casting="unsafe")
+    np.copyto(out, wrapped(x1, out.dtype), casting="unsafe", where=condition.astype(np.bool_, copy=False))
 
 
 def _where_on_cuda(out: NDArray, condition: NDArray, x1: Any, x2: Any) -> Launch:
-    return Launch("where", "a ? b : c", (condition, x1, x2), (np.dtype(np.bool_), out.dtype, out.dtype))
+    values = (wrapped(x, out.dtype) for x in (x1, x2))
+    return Launch("where", "a ? b : c", (condition, *values), (np.dtype(np.bool_), out.dtype, out.dtype))
 
 
 _where.set_attribute("kernels", _where_on_cuda)
@@ -253,7 +255,7 @@ def where(
 ) -> NDArray | tuple[NDArray, ...]:
     """Choose elements of `x1` where `condition` is true and of `x2` elsewhere; all three broadcast.
 
-    Python scalars take the dtype of the other array. With the condition alone it is `nonzero`, and waits.
+    Python scalars take the dtype of the other array; integers that are out of its range wrap. With the condition alone it is `nonzero`, and waits.
 
     Examples
     --------

@@ -40,8 +40,8 @@ class _Ranged:
         self._function, self._domain, self._attributes = function, domain, attributes
 
     def __call__(self, *args: object) -> None:
-        self._domain.push_range(self._attributes)
         try:
+            self._domain.push_range(self._attributes)  # in here, for interrupts come behind any call
             self._function(*args)
         finally:
             self._domain.pop_range()

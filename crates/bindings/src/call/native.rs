@@ -9,17 +9,18 @@ use super::way::Outline;
 use crate::array::operator::scalar;
 use crate::array::{NDArray, raised};
 use crate::interpreter::dtypes;
+use crate::interpreter::errors;
 use crate::payloads::trace;
 use crate::pushes::{Loop, join, roll, search};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{
-    Array, DType, Layout, Operand, Scalar, Shape, StridedLoop, Strides, cast_loop, choose_loop, multiply_here,
-    push_elementwise, push_matmul, push_reduce, recording,
+    Array, DType, Layout, Operand, Scalar, Shape, StridedLoop, Strides, cast_loop, choose_loop, copy_loop,
+    multiply_here, push_elementwise, push_matmul, push_reduce, recording,
 };
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind as Traced;
@@ -458,14 +459,18 @@ impl<'a, 'py> Taken<'a, 'py> {
         }
     }
 
-    /// The same; an integer out of range is refused, and a real number that is becomes infinite.
-    fn checked(operand: &'a Bound<'py, PyAny>, dtype: DType) -> PyResult<Option<Self>> {
+    /// The same; a real number out of range becomes infinite, and an integer that is loses bits if it `wraps`, or is refused.
+    fn converted(operand: &'a Bound<'py, PyAny>, dtype: DType, wraps: bool) -> PyResult<Option<Self>> {
         if let Some(taken) = Self::of(operand, dtype) {
             return Ok(Some(taken));
         }
-        let py = operand.py();
-        let number = py.import("weft._call.scalars")?.getattr(intern!(py, "number"))?;
-        let element = number.call1((operand, dtypes::to_python(py, dtype)?))?;
+        let (py, dtype_of) = (operand.py(), dtypes::to_python(operand.py(), dtype)?);
+        let scalars = py.import("weft._call.scalars")?;
+        let mut element = operand.clone();
+        if wraps {
+            element = scalars.getattr(intern!(py, "wrapped"))?.call1((element, &dtype_of))?;
+        }
+        element = scalars.getattr(intern!(py, "number"))?.call1((element, &dtype_of))?;
         Ok(scalar(&element, dtype).map(Self::Number))
     }
 
@@ -474,6 +479,21 @@ impl<'a, 'py> Taken<'a, 'py> {
             Self::Array(array) => Operand::Array(&array.get().inner),
             Self::Number(number) => Operand::Scalar(*number, dtype),
         }
+    }
+}
+
+/// An end of an interval; None for an integer past all elements of the dtype, which leaves the interval open.
+fn end<'a, 'py>(operand: &'a Bound<'py, PyAny>, dtype: DType, is_upper: bool) -> PyResult<Option<Taken<'a, 'py>>> {
+    let is_open = || {
+        let past = operand.cast_exact::<PyInt>().is_ok_and(|end| end.gt(0).is_ok_and(|positive| positive == is_upper));
+        past && !dtype.is_floating() && dtype != DType::Bool && scalar(operand, dtype).is_none()
+    };
+    if is_open() {
+        return Ok(None);
+    }
+    match Taken::converted(operand, dtype, false)? {
+        Some(taken) => Ok(Some(taken)),
+        None => Err(errors::argument_type(operand.py(), "an end of an interval is a number, or an array of numbers")),
     }
 }
 
@@ -540,14 +560,20 @@ impl Run {
             Self::Choose { dtype } => choose(py, *dtype, result, operands),
             Self::Clip { lower, upper } => {
                 let dtype = to.dtype();
-                let taken = operands.iter().map(|each| Taken::checked(each, dtype));
-                let taken = taken.collect::<PyResult<Option<SmallVec<[_; 3]>>>>()?;
-                let Some(taken) = taken else { return Ok(false) };
+                let [x, low, high] = operands else { return Ok(false) };
+                let Some(x) = Taken::converted(x, dtype, false)? else { return Ok(false) };
+                let limits = [(lower, end(low, dtype, false)?), (upper, end(high, dtype, true)?)];
                 result.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
-                let first = [taken[0].operand(dtype), taken[1].operand(dtype)];
-                let then = [Operand::Array(to), taken[2].operand(dtype)];
-                for (of, operands) in [(lower, &first), (upper, &then)] {
-                    push_elementwise(of.get().kernel, &[to], operands, Loop::options(py, to, &of.get().name))
+                let mut from = x.operand(dtype);
+                for (of, limit) in &limits {
+                    let Some(limit) = limit else { continue };
+                    let operands = [from, limit.operand(dtype)];
+                    push_elementwise(of.get().kernel, &[to], &operands, Loop::options(py, to, &of.get().name))
+                        .map_err(|error| raised(py, error))?;
+                    from = Operand::Array(to);
+                }
+                if limits.iter().all(|(_, limit)| limit.is_none()) {
+                    push_elementwise(copy_loop(dtype), &[to], &[from], Loop::options(py, to, "copy"))
                         .map_err(|error| raised(py, error))?;
                 }
                 Ok(true)
@@ -606,7 +632,8 @@ fn choose(py: Python<'_>, dtype: DType, result: &Bound<'_, NDArray>, operands: &
     let to = &result.get().inner;
     let [mask, one, other] = operands else { return Ok(false) };
     let Ok(mask) = mask.cast::<NDArray>() else { return Ok(false) };
-    let (Some(one), Some(other)) = (Taken::of(one, dtype), Taken::of(other, dtype)) else { return Ok(false) };
+    let (one, other) = (Taken::converted(one, dtype, true)?, Taken::converted(other, dtype, true)?);
+    let (Some(one), Some(other)) = (one, other) else { return Ok(false) };
     let kernel_of = |taken: &Taken<'_, '_>| match taken {
         Taken::Array(array) => {
             cast_loop(array.get().inner.dtype(), dtype).filter(|_| array.get().inner.dtype() != dtype)

@@ -88,9 +88,10 @@ pub(crate) fn on_stream(
     let places = accesses.iter().map(|access| Arc::clone(&access.buffer)).zip(begun.addresses().iter().copied());
     let (index, stream, places) = (device.index(), begun.stream().handle().0, places.collect());
     let outcome = as_current(index, stream, places, || {
-        let entered = py.import("weft._cuda.streams")?.getattr("enter")?.call1((index, stream))?;
+        let block = py.import("weft._cuda.streams")?.getattr("current")?.call1((index, stream))?;
+        block.call_method0("__enter__")?;
         let outcome = body();
-        entered.call_method1("__exit__", (py.None(), py.None(), py.None())).and(outcome)
+        block.call_method1("__exit__", (py.None(), py.None(), py.None())).and(outcome)
     });
     let finished = begun.finish().map(drop).map_err(|error: CudaError| errors::cuda(py, error));
     outcome.and(finished)

@@ -2,6 +2,7 @@
 
 mod engine;
 mod ndarray;
+pub(crate) mod nested;
 mod operand;
 mod part;
 pub(crate) mod process;

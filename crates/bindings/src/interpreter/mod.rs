@@ -1,5 +1,6 @@
 //! The interpreter: its GIL, its exceptions, its calls, the lines of its code, NumPy's dtypes. Nothing of weft's own classes is known here.
 
+#[cfg(not(sanitized))]
 pub(crate) mod allocator;
 pub(crate) mod arguments;
 pub(crate) mod call;

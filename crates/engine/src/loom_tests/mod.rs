@@ -7,6 +7,7 @@ mod inline;
 mod registrar;
 mod replay;
 mod ring;
+mod slots;
 mod token;
 mod waiter;
 

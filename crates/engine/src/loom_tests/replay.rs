@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// What the steps touch: how often each was run, and a place that two of them share in turn.
-struct Bindings {
+pub(super) struct Bindings {
     ran: [AtomicU32; 3],
     shared: UnsafeCell<u32>,
 }
@@ -25,10 +25,10 @@ unsafe impl Sync for Bindings {}
 // SAFETY: as above.
 unsafe impl Send for Bindings {}
 
-struct Shared {
-    registrar: Registrar,
-    variables: [Variable; 2],
-    plan: Arc<Plan>,
+pub(super) struct Shared {
+    pub(super) registrar: Registrar,
+    pub(super) variables: [Variable; 2],
+    pub(super) plan: Arc<Plan>,
 }
 
 // SAFETY: the registrar and the plan are Sync; variables are the registrar's.
@@ -66,25 +66,37 @@ fn plan(chained: bool, instances: u32) -> Arc<Plan> {
 }
 
 impl Shared {
-    fn new(chained: bool, instances: u32) -> Arc<Self> {
+    pub(super) fn new(chained: bool, instances: u32) -> Arc<Self> {
         let variables = [Variable::new(0), Variable::new(1)];
         Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), variables, plan: plan(chained, instances) })
     }
 
     fn push(&self) -> Arc<Bindings> {
+        let (call, bindings) = self.call(2, false);
+        self.enter(call, 2);
+        bindings
+    }
+
+    /// A call whose first `bound` ports are bound to the variables, supplied with an instance as a push does it.
+    pub(super) fn call(&self, bound: usize, inside: bool) -> (Box<Call>, Arc<Bindings>) {
         let ran = [(); 3].map(|()| AtomicU32::new(0));
         let bindings = Arc::new(Bindings { ran, shared: UnsafeCell::new(0) });
         let mut call = Call::take(&self.plan);
-        for (port, variable) in (0..).zip(&self.variables) {
+        for (port, variable) in (0..).zip(&self.variables[..bound]) {
             assert!(call.access(PortId(port).0, variable.0, AccessKind::Mutate).is_ok());
             variable.node().count_version();
         }
         call.make_room();
         call.bind(Bound::new(Arc::clone(&bindings)));
-        (call.inside, call.generation) = (false, 0);
-        call.gift = self.plan.supply(0, false);
+        (call.inside, call.generation) = (inside, 0);
+        call.gift = self.plan.supply(0, inside);
+        (call, bindings)
+    }
+
+    /// Puts a call into the ring.
+    pub(super) fn enter(&self, call: Box<Call>, bound: usize) {
         self.registrar.push(
-            2,
+            bound,
             |cell, _| {
                 let (kind, flags) = (OpKind::Replay, OpFlags::default());
                 // SAFETY: the cell is ours to fill.
@@ -95,11 +107,10 @@ impl Shared {
             },
             |_| thread::yield_now(),
         );
-        bindings
     }
 
     /// Does what a worker does, until there is nothing for it.
-    fn work(&self) {
+    pub(super) fn work(&self) {
         loop {
             let mut pull = One::default();
             self.registrar.drive(None, &mut pull);
@@ -140,7 +151,7 @@ impl Shared {
         unsafe { Instance::release(instance) };
     }
 
-    fn expect_settled(&self, ops: u64) {
+    pub(super) fn expect_settled(&self, ops: u64) {
         assert_eq!((self.registrar.settled(), self.registrar.pending()), (ops, 0));
         for variable in &self.variables {
             assert_eq!(variable.node().completed_version(), variable.node().version());
@@ -148,13 +159,13 @@ impl Shared {
     }
 }
 
-fn expect_run(bindings: &Bindings) {
+pub(super) fn expect_run(bindings: &Bindings) {
     // ORDERING: all threads have ended.
     let ran = bindings.ran.each_ref().map(|ran| ran.load(Ordering::Relaxed));
     assert_eq!(ran, [1, 1, 1], "each step runs once");
 }
 
-fn spawn(shared: &Arc<Shared>, run: impl FnOnce(&Shared) + 'static) -> thread::JoinHandle<()> {
+pub(super) fn spawn(shared: &Arc<Shared>, run: impl FnOnce(&Shared) + 'static) -> thread::JoinHandle<()> {
     let shared = Arc::clone(shared);
     thread::spawn(move || run(&shared))
 }

@@ -278,6 +278,13 @@ impl Plan {
         Instance::new(self, self.limit + self.extras.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// How many instances were made: of the usual ones, and of the others.
+    #[cfg(all(test, loom))]
+    pub(crate) fn instances_made(&self) -> (u32, u32) {
+        // ORDERING: all threads have ended.
+        (self.made.load(Ordering::Relaxed) as u32, self.extras.load(Ordering::Relaxed))
+    }
+
     /// Says that there is one more instance for a call inside an op.
     fn count_spare_extra(&self, generation: u32) {
         let none = u64::from(generation) << 32;
@@ -301,6 +308,9 @@ impl Plan {
         // SAFETY: as in assign().
         self.slots.with_mut(|slots| unsafe {
             let slots = &mut *slots;
+            if slots.generation != call.generation {
+                *slots = Slots::new(call.generation); // a push was refused before any other one of this process
+            }
             if call.inside {
                 push(&mut slots.extra, instance);
                 self.count_spare_extra(slots.generation);

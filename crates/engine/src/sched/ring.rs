@@ -14,8 +14,15 @@ use crate::op::Op;
 use crate::sync::{AtomicPtr, AtomicU64, CachePadded, Ordering, full_fence_after_rmw};
 use crate::var::Seat;
 
-/// Slots of a ring: a power of two. Under loom small, so that laps and a full ring are met.
-pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 8192 };
+/// Slots of a ring: a power of two. Under loom small, so that laps and a full ring are met; under Miri so that an engine is made in
+/// less than a minute.
+pub(crate) const SLOTS: usize = if cfg!(loom) {
+    2
+} else if cfg!(miri) {
+    64
+} else {
+    8192
+};
 
 /// How many slots ahead a pusher asks for the cell that it, or another pusher, will fill.
 const AHEAD: u64 = 4;

@@ -4,12 +4,6 @@ use std::sync::{Arc, OnceLock};
 use weft_array::{Arena, Array, Block, Buffer, OutOfMemory, Within};
 use weft_engine::{Cause, Engine};
 
-/// Bytes, as the difference of two places.
-#[allow(clippy::cast_possible_wrap)] // buffers are smaller
-pub(super) fn signed(bytes: usize) -> isize {
-    bytes as isize
-}
-
 /// Where the first byte of an entry is, as it was recorded.
 #[derive(Clone)]
 pub(super) struct Spot {
@@ -27,7 +21,7 @@ impl Spot {
 
     /// An array that was recorded with its first element so many bytes from its buffer's start.
     pub(super) fn of(array: &Array, recorded: usize) -> Result<Self, Cause> {
-        let shift = signed(array.layout().offset) - signed(recorded);
+        let shift = array.layout().offset.cast_signed() - recorded.cast_signed();
         let start = array.buffer().start()?.wrapping_offset(shift);
         Ok(Self { start, buffer: Some(Arc::clone(array.buffer())), shift })
     }

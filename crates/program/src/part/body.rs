@@ -1,6 +1,6 @@
 //! A part as it runs: its instructions, and where their operands lie.
 
-use super::bind::{Scratch, Spot, signed};
+use super::bind::{Scratch, Spot};
 use crate::ProgramError;
 use crate::memory::{Life, place};
 use crate::passes;
@@ -370,5 +370,5 @@ pub(super) fn copy(from: &Spot, to: &Spot, bytes: usize) {
 
 /// Bytes from the first row to this one.
 pub(super) fn row(stride: isize, number: usize) -> isize {
-    stride * signed(number)
+    stride * number.cast_signed()
 }

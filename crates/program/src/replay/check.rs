@@ -10,11 +10,6 @@ use weft_engine::EngineError;
 /// Bytes from where an entry was recorded to where it lies now.
 pub(super) type Moved = SmallVec<[isize; 16]>;
 
-#[allow(clippy::cast_possible_wrap)] // buffers are smaller
-fn signed(bytes: usize) -> isize {
-    bytes as isize
-}
-
 fn address(array: &Array) -> usize {
     Arc::as_ptr(array.buffer()).addr()
 }
@@ -50,7 +45,7 @@ impl Signature {
             if array.dtype() != known.array.dtype() || now.shape != then.shape || now.strides != then.strides {
                 return Err(refuse(number, "has another shape, dtype or strides than the one that was recorded"));
             }
-            let by = signed(now.offset) - signed(then.offset);
+            let by = now.offset.cast_signed() - then.offset.cast_signed();
             let entry = recorded.argument_entries[number];
             let of = &recorded.entries[entry];
             let Source::Argument(first) = of.source else { continue };
@@ -106,7 +101,8 @@ impl Signature {
         if of.home.is_none() {
             buffer.storage()?;
         }
-        let inside = signed(of.reach.start) + by >= 0 && signed(of.reach.end) + by <= signed(buffer.bytes());
+        let inside =
+            of.reach.start.cast_signed() + by >= 0 && of.reach.end.cast_signed() + by <= buffer.bytes().cast_signed();
         if inside { Ok(()) } else { Err(refuse(number, "is a part of less memory than the program reaches")) }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
@@ -60,22 +61,20 @@ class Times:
         if self._left > 0:
             self._left -= 1
             return run()
-        trace: Trace | None = Trace(engine=engine)
-        assert trace is not None  # made in the line before
+        trace = Trace(engine=engine)
         try:
-            trace.start()
-        except TraceError:  # somebody records the engine: then there is the time of the whole alone
-            trace = None
-        start = perf_counter()
-        try:
+            with suppress(TraceError):  # somebody records the engine: then there is the time of the whole alone
+                trace.start()
+            start = perf_counter()
             answer = run()
             engine.wait_for_all()
             self.seconds += perf_counter() - start
             self.runs += 1
         finally:
-            if trace is not None:
+            is_recorded = trace._recording
+            if is_recorded:
                 trace.stop()
-        if trace is not None:
+        if is_recorded:
             self._count(trace)
         return answer
 
