@@ -3,11 +3,11 @@
 use super::fresh::fresh_product;
 use super::on_device;
 use super::strided::Loop;
+use crate::array::moves::{elsewhere, instead};
 use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
-use crate::array::tape::moves::{elsewhere, instead};
-use crate::array::tape::short;
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::hearing::short;
 use crate::interpreter::dtypes;
 use crate::payloads::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
