@@ -16,6 +16,7 @@ from weft._call.calls import DType, Elements, one
 from weft._call.operands import as_array
 from weft._call.views import view
 from weft._core import Loop, NDArray, cache_loop, fresh_product
+from weft._cuda.launch import Product
 from weft._ops.elementwise import multiply
 from weft._ops.manipulation import flattened, permute_dims, reshape
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
@@ -75,7 +76,7 @@ def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
 
 
 _matmul.set_attribute("push", _push_matmul)
-_matmul.set_attribute("kernels", "matmul")
+_matmul.set_attribute("kernels", Product())
 _matmul.operator = "matmul"
 state(_matmul, infer_shape="matmul", superlinear=True, blas=True)
 
