@@ -14,7 +14,6 @@ from weft._core import IndexedGraph, Node, NodeEntry
 from weft._graph.differentiating import gradient
 from weft._graph.graphs import Graph
 from weft._graph.inferring import infer_shape, infer_type
-from weft._graph.own_passes import register_own as _register_own
 from weft._graph.passes import Pass, apply_pass, apply_passes, get_pass, list_passes, register_pass
 from weft._graph.placing import place_device
 from weft._graph.planning import plan_memory, plan_offsets
@@ -37,5 +36,3 @@ __all__ = [
     "get_pass", "gradient", "infer_shape", "infer_type", "list_passes", "load_json", "order_mutation",
     "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "save_json",
 ]  # fmt: skip
-
-_register_own()

@@ -227,6 +227,7 @@ import numpy as np
 import weft
 from weft._cuda import functions, fused, products, totals
 from weft._cuda.expressions import expression
+from weft._cuda.launch import Reduction
 from weft._cuda.sources import Elementwise
 
 
@@ -277,9 +278,9 @@ def of_functions():
 
 def of_rows():
     half, single, double, byte, number = (np.dtype(each) for each in ("f2", "f4", "f8", "i1", "u8"))
-    for name in totals.FUNCTIONS:
+    for stated in [each for each in weft.ops.attribute_map("kernels").values() if isinstance(each, Reduction)]:
         for given, total, result in [(half, single, single), (single, single, half), (double,) * 3, (byte, number, number)]:
-            yield f"{name}_{given}", totals.source(name, given, total, result, divided=name == "mean" and result.kind == "f")
+            yield f"{stated.name}_{given}", totals.source(stated, given, total, result, divided=stated.divided and result.kind == "f")
     for dtype in (half, double, byte, number):
         yield f"matmul_{dtype}", products.source(dtype)
     for dtype in (half, double, np.dtype("c8")):

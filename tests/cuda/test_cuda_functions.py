@@ -17,6 +17,7 @@ from conftest import write_script
 from weft._cuda import products, totals
 from weft._cuda.expressions import expression
 from weft._cuda.fused import source
+from weft._cuda.launch import Reduction
 from weft._cuda.sources import Elementwise
 
 if TYPE_CHECKING:
@@ -238,11 +239,11 @@ def test_sources_compile_for_gpus(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     sources = [each.source(strided=bool(at % 2), scalars=0) for at, each in enumerate(made)]
     sources.append(neighbours())
     bits, half, single, double = map(np.dtype, ("bool", "float16", "float32", "float64"))
-    for name in totals.FUNCTIONS:
+    for stated in [each for each in weft.ops.attribute_map("kernels").values() if isinstance(each, Reduction)]:
         sources += [
-            totals.source(name, half, single, half, divided=name == "mean"),
-            totals.source(name, double, double, double, divided=name == "mean"),
-            totals.source(name, bits, np.dtype(np.int64), np.dtype(np.int64)),
+            totals.source(stated, half, single, half, divided=stated.divided),
+            totals.source(stated, double, double, double, divided=stated.divided),
+            totals.source(stated, bits, np.dtype(np.int64), np.dtype(np.int64)),
         ]
     sources += [products.source(dtype) for dtype in (half, single, double, np.dtype(np.int8))]
     data = tmp_path / "sources.json"

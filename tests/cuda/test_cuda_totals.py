@@ -106,5 +106,6 @@ def test_products_of_small_matrices_need_no_cupy(dtype: str, tolerance: float) -
 
 def test_every_function_has_a_source() -> None:
     double = np.dtype(np.float64)
-    for name in totals.FUNCTIONS:
-        assert f"void {name}_rows(const double* x" in totals.source(name, double, double, double)
+    for name in ("sum", "prod", "max", "min", "mean"):
+        stated = weft.ops.get_op(name).attribute("kernels")
+        assert f"void {name}_rows(const double* x" in totals.source(stated, double, double, double)

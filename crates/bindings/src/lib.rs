@@ -13,12 +13,14 @@ mod dask;
 mod engine;
 mod face;
 mod graph;
+mod hearing;
 mod interpreter;
 mod mpi;
 mod payloads;
 mod program;
 mod pushes;
 mod signature;
+mod tape;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -33,29 +35,12 @@ mod _core {
     #[pymodule_export]
     use super::array::NDArray;
     #[pymodule_export]
-    use super::array::tape::family::tape_patch;
-    #[pymodule_export]
-    use super::array::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
-    #[pymodule_export]
-    use super::array::tape::moves::tape_standings;
-    #[pymodule_export]
-    use super::array::tape::node::tape_alike;
-    #[pymodule_export]
-    use super::array::tape::record::{
-        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
-        tape_note, tape_note_call, tape_opens, whole,
-    };
-    #[pymodule_export]
-    use super::array::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};
-    #[pymodule_export]
-    use super::array::tape::walk::tape_walk;
-    #[pymodule_export]
-    use super::array::tape::{Outline, TapeNode};
+    use super::array::moves::tape_standings;
     #[pymodule_export]
     use super::call::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::call::{
-        ArrayFunction, Callee, Native, Plan, Way, call, forget_loops, set_carrier, set_composer, set_dispatch, way_of,
+        ArrayFunction, Callee, Native, Plan, Way, call, set_carrier, set_composer, set_dispatch, way_of,
     };
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
@@ -112,6 +97,15 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
+    use super::hearing::record::{
+        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
+        tape_note, tape_note_call, tape_opens, whole,
+    };
+    #[pymodule_export]
+    use super::hearing::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};
+    #[pymodule_export]
+    use super::hearing::tape_alike;
+    #[pymodule_export]
     use super::interpreter::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
     #[pymodule_export]
     use super::mpi::{MpiCommunicator, MpiLibrary};
@@ -136,6 +130,16 @@ mod _core {
     };
     #[pymodule_export]
     use super::signature::{Signatures, is_eager};
+    #[pymodule_export]
+    use super::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
+    #[pymodule_export]
+    use super::tape::node::TapeNode;
+    #[pymodule_export]
+    use super::tape::outline::Outline;
+    #[pymodule_export]
+    use super::tape::patch::tape_patch;
+    #[pymodule_export]
+    use super::tape::walk::tape_walk;
 
     use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
@@ -144,8 +148,8 @@ mod _core {
         super::interpreter::errors::load(module.py())?;
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
-        module.add("TAPE_COERCED", super::array::tape::record::Hearing::Coerced)?;
-        module.add("TAPE_ELSEWHERE", super::array::tape::record::Hearing::Elsewhere)?;
+        module.add("TAPE_COERCED", super::hearing::record::Hearing::Coerced)?;
+        module.add("TAPE_ELSEWHERE", super::hearing::record::Hearing::Elsewhere)?;
         module.add("POLICIES", PyTuple::new(module.py(), weft_engine::Policy::forms())?)?;
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
         module.add("_target", env!("WEFT_TARGET"))?;

@@ -31,7 +31,6 @@ from weft._core import (
     way_of,
 )
 from weft._registry.avals import Aval, as_dtype, avals_of, scalar_dtype
-from weft._registry.op import set_dispatcher
 from weft._registry.sieve import sifted
 from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
@@ -67,16 +66,31 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
     >>> carry(weft.ops.get_op("add"), ([1, 2], 1), {}, None, None)
     NDArray([2, 3])
     """
-    opened = 0
     try:
         given = operands.coerce(arrays, out, some_array=op.ufunc is not None or op._prepare is not None)
-        if not all(map(_is, given, arrays)):
+        if given is not arrays:
             return call(op, *given, out=out, engine=engine, **attributes)
-        prepare = op._prepare
-        if prepare is not None:
-            attributes = prepare(*given, **attributes)
-        if out is not None:
-            return _written(op, given, out, attributes, engine)
+        return _carried(op, given, attributes, out, engine)
+    except Composing:
+        return compose(op, arrays, attributes, out)
+    except Exception as error:
+        refusal = sifted(error)
+        if refusal is error:
+            raise
+        raise refusal from error
+
+
+def _carried(
+    op: Op, given: tuple[operands.Operand, ...], attributes: dict[str, Any], out: Any, engine: Engine | None
+) -> Any:
+    """Push a call over arrays and Python scalars, and let the tape hear of it."""
+    prepare = op._prepare
+    if prepare is not None:
+        attributes = prepare(*given, **attributes)
+    if out is not None:
+        return _written(op, given, out, attributes, engine)
+    opened = 0
+    try:
         opened = tape_opens(given)
         if opened == TAPE_ELSEWHERE:
             opened = 0
@@ -88,14 +102,8 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
     except BaseException as error:
         if opened or not isinstance(error, Exception):  # an interrupt may come before it is known
             tape_pause(False)
-        if isinstance(error, Composing):
-            return compose(op, arrays, attributes, out)
-        refusal = sifted(error)
-        if refusal is error:
-            raise
-        raise refusal from error
+        raise
     if opened:
-        # Here, and in no function of its own: the tape walks back through weft's frames to the caller's line.
         tape_note_fresh(op, attributes or None, given, results)  # and goes on listening
     return results[0] if op.nout == 1 else results
 
@@ -127,10 +135,6 @@ def ask(
         if refusal is error:
             raise
         raise refusal from error
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 def _written(
@@ -258,4 +262,3 @@ def _computed(
 
 
 set_carrier(carry, ask)
-set_dispatcher(call, plans.forget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -146,7 +147,7 @@ def listed(x: object) -> tuple[Any, ...]:
 def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = False) -> tuple[Operand, ...]:
     """Return NDArrays and Python scalars for whatever was given; the scalars take the arrays' dtype later.
 
-    Where there is no array and `some_array` asks for one, all become arrays.
+    Where there is no array and `some_array` asks for one, all become arrays. `arrays` itself is returned where nothing has to be done.
     """
     for x in arrays:
         if type(x) not in _OPERANDS:
@@ -160,7 +161,7 @@ def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = Fa
     found = tuple([x if type(x) in _OPERANDS else _operand(x, engine) for x in arrays])
     if some_array and not any(isinstance(x, NDArray) for x in found):
         return tuple([as_array(x, engine=engine) for x in found])
-    return found
+    return arrays if all(map(operator.is_, found, arrays)) else found
 
 
 def _operand(x: Any, engine: Engine) -> Operand:

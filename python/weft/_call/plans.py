@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft._call.scalars import number
-from weft._core import forget_loops
 
 if TYPE_CHECKING:
     from weft._call.operands import Operand
     from weft._core import Plan
-    from weft._registry.op import Op
 
 #: Operators that compare.
 COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
@@ -29,16 +27,3 @@ def immediates(plan: Plan, given: tuple[Operand, ...]) -> tuple[Operand, ...]:
     for position, dtype in scalars:
         found[position] = number(found[position], dtype)
     return tuple(found)
-
-
-def forget(op: Op, kind: str) -> None:
-    """Let the type slots find loops of `op` anew, as this kind of device is to compute it in another way.
-
-    Examples
-    --------
-    >>> import weft
-    >>> from weft._call.plans import forget
-    >>> forget(weft.ops.get_op("sin"), "cpu")
-    """
-    if op.operator:
-        forget_loops(op.name, kind)

@@ -15,7 +15,6 @@ from weft._cuda.expressions import chosen, expression
 from weft._cuda.nvrtc import build
 from weft._cuda.sources import OPTIONS, Elementwise
 from weft._registry.avals import as_dtype
-from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._registry.avals import DType
@@ -132,8 +131,10 @@ def push(
     )  # what a user computes on the CPU is computed so there alone
     own = kept and "cuda" not in op.compute and len(results) == 1 and signed
     if own:
-        if ufunc.__name__ == "power" and computed[0].kind in "iu":
-            _check_exponent(operands[1])
+        home: Op | None = find_op(ufunc.__name__)
+        check = None if home is None else home.attribute("cuda_check", None)
+        if check is not None:
+            check(computed, operands)
         masked = mask is not None
         loop = _loop(
             ufunc.__name__, (*inputs, _BOOL) if masked else inputs, results[0].dtype, computed, outputs[0], masked
@@ -155,17 +156,6 @@ def _cache(op: Op, operands: tuple[NDArray, ...], computed: tuple[DType, ...], l
     if len(set(dtypes)) > 1 and op._plan(operands).inputs == computed:
         left, right = dtypes
         cache_cuda_loop(op.name, (left, right), loop)
-
-
-def _check_exponent(exponent: Any) -> None:
-    if isinstance(exponent, NDArray):
-        if exponent.dtype.kind == "i":
-            raise ArgumentTypeError(
-                "pow() of integers takes exponents of an unsigned dtype on a CUDA device, where a negative one could not "
-                "be refused: cast them"
-            )
-    elif exponent < 0:
-        raise ArgumentValueError("Integers to negative integer powers are not allowed.")
 
 
 def push_parts(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> bool:

@@ -1,8 +1,4 @@
-"""Launches of functions that are no ufuncs and have kernels of weft's: element-wise ones, reductions, small products.
-
-An op says by its attribute ``"kernels"`` which `Launch` computes a call, or names a kernel of this room; it comes before
-CuPy's function of the op's name.
-"""
+"""Launches of the kernels that ops state by their attribute ``"kernels"``: they come before CuPy's function of the op's name."""
 
 from __future__ import annotations
 
@@ -10,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from weft._call.scalars import number
 from weft._core import NDArray
-from weft._cuda import products, totals
 from weft._cuda.elementwise import kernels
 
 if TYPE_CHECKING:
     from weft._cuda.launch import Launch
-    from weft._registry.shapes import Shape
 
 
 def push(stated: Any, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
@@ -23,8 +17,8 @@ def push(stated: Any, results: tuple[NDArray, ...], given: tuple[Any, ...], attr
 
     Parameters
     ----------
-    stated : callable or str
-        What the op says: ``(out, *operands, **attributes)`` to a `Launch`, or to None; or ``"matmul"``, or a reduction.
+    stated : callable, Reduction or Product
+        The op's attribute: ``(out, *operands, **attributes)`` to a `Launch` or to None, or what pushes by itself.
     results : tuple of NDArray
         Where to, on a CUDA device.
     given : tuple of NDArray or Python scalar
@@ -37,17 +31,12 @@ def push(stated: Any, results: tuple[NDArray, ...], given: tuple[Any, ...], attr
     bool
         Whether there is one, and it was pushed.
     """
-    if callable(stated):
-        make: Any = stated
-        launch: Launch | None = make(results[0], *given, **attributes)
-        return launch is not None and _launch(launch, results[0])
-    if stated == "matmul":
-        return products.push(results[0], *given, **attributes)
-    return _reduce(stated, results[0], *given, **attributes)
-
-
-def _reduce(name: str, out: NDArray, x: NDArray, *masks: NDArray, axis: Shape | None = None, **attributes: Any) -> bool:
-    return not masks and totals.push(name, out, x, axis, attributes)
+    if not callable(stated):
+        pushed: bool = stated.push(results[0], *given, **attributes)
+        return pushed
+    make: Any = stated
+    launch: Launch | None = make(results[0], *given, **attributes)
+    return launch is not None and _launch(launch, results[0])
 
 
 def _launch(launch: Launch, out: NDArray) -> bool:

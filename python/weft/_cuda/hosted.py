@@ -1,8 +1,8 @@
 """Ops on CUDA devices that have no kernel: calls of CuPy's functions, by a worker with the GIL, on the op's stream.
 
 NumPy's functions call CuPy's of the same name for CuPy's arrays, so the computation of an op on the CPU serves here
-too, but where CuPy takes other arguments: those ops have an attribute ``"cupy"``, and reductions the table `COMPUTES`. A function that CuPy lacks is an
-error that says so.
+too, but where CuPy takes other arguments: those ops have an attribute ``"cupy"``. A function that CuPy lacks is an error
+that says so.
 """
 
 from __future__ import annotations
@@ -13,18 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray, find_op, push_compute
-from weft._cuda import reductions
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._registry.op import Op
-
-
-def _own(op: Op) -> Any:
-    """Return what computes an op on CuPy's arrays where that differs from NumPy's: its attribute ``"cupy"``; None where not."""
-    return op.attribute("cupy", None) or reductions.COMPUTES.get(op.name)
 
 
 def compute_of(op: Op) -> Callable[..., object]:
@@ -38,7 +32,7 @@ def compute_of(op: Op) -> Callable[..., object]:
     '_clearly'
     """
     theirs = op.compute.get("cuda")
-    own = _own(op) or op.compute["cpu"]
+    own = op.attribute("cupy", None) or op.compute["cpu"]
     return partial(_clearly, op.name, own) if theirs is None else theirs
 
 
@@ -86,7 +80,7 @@ def push(
     function: Any = None if op is None else op.compute.get("cuda")
     if function is None:
         own: Op | None = find_op(name) if op is None else op
-        function = ufunc if own is None else _own(own) or ufunc
+        function = ufunc if own is None else own.attribute("cupy", None) or ufunc
     run = partial(_clearly, name, partial(_run, function, template, len(results)))
     if mask is None:
         push_compute(run, results, arrays, name=name)

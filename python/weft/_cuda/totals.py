@@ -1,4 +1,4 @@
-"""Sums, products, extrema and means on CUDA devices: launches of kernels that NVRTC compiles, without CuPy.
+"""Reductions of elements in rows on CUDA devices: launches of kernels that NVRTC compiles, without CuPy.
 
 An array in rows is seen as ``(outer, count, inner)``, and the axis in the middle is reduced. Each thread reduces
 elements of one row that lie `parts` apart, so that neighbours read neighbours; the results of threads are reduced
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from weft._registry.shapes import axis_tuple
 
 if TYPE_CHECKING:
     from weft._core import NDArray
+    from weft._cuda.launch import Reduction
     from weft._registry.avals import DType
     from weft._registry.shapes import Shape
 
@@ -29,18 +30,6 @@ _THREADS, _BLOCKS = 256, 1 << 16
 _EACH, _SHORT, _MANY, _LONG = 64, 256, 1 << 16, 1 << 12
 
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
-
-#: What becomes of two elements: of floating point, of integers.
-_COMBINED = {
-    "sum": ("a + b", "(T)((u64)a + (u64)b)"),
-    "mean": ("a + b", "(T)((u64)a + (u64)b)"),
-    "prod": ("a * b", "(T)((u64)a * (u64)b)"),
-    "max": ("larger(a, b)", "larger(a, b)"),
-    "min": ("lesser(a, b)", "lesser(a, b)"),
-}
-
-#: The ops that have such kernels.
-FUNCTIONS = tuple(_COMBINED)
 
 _SOURCE = """
 typedef {total} T;
@@ -59,31 +48,29 @@ extern "C" __global__ void {name}(const {input}* x, {output}* out, unsigned long
 """
 
 
-def push(name: str, out: NDArray, x: NDArray, axis: Shape | None, attributes: dict[str, Any]) -> bool:
+def push(reduction: Reduction, out: NDArray, x: NDArray, axis: Shape | None) -> bool:
     """Push the kernels of a reduction.
 
     Parameters
     ----------
-    name : str
-        One of `FUNCTIONS`.
+    reduction : Reduction
+        What an op states.
     out, x : NDArray
         Where to and of what, on a CUDA device.
     axis : tuple of int, optional
         The axes, which lie beside each other; by default all.
-    attributes : dict
-        The op's other attributes.
 
     Returns
     -------
     bool
         Whether there are such kernels, and they were pushed.
     """
-    total = _total(name, x.dtype, out.dtype)
+    total = _total(reduction, x.dtype, out.dtype)
     axes = sorted(axis_tuple(axis, x.ndim))
     first, end = (axes[0], axes[-1] + 1) if axes else (x.ndim, x.ndim)
     beside_each_other = axes == list(range(first, end))
     rows = x._contiguous and out._contiguous and x.size > 0
-    if total is None or not beside_each_other or not rows or attributes.get("initial") is not None:
+    if total is None or not beside_each_other or not rows:
         return False
     outer, inner = math.prod(x.shape[:first]), math.prod(x.shape[end:])
     count = all_ = math.prod(x.shape[first:end])
@@ -92,8 +79,8 @@ def push(name: str, out: NDArray, x: NDArray, axis: Shape | None, attributes: di
         parts = _parts(outer * inner, count)
         last = parts == 1
         target = out if last else beside(out, (outer * parts * inner,), total)
-        divided = last and name == "mean"
-        kernel = _kernel(name, source.dtype, total, target.dtype, divided)
+        divided = last and reduction.divided
+        kernel = _kernel(reduction, source.dtype, total, target.dtype, divided)
         size = outer * parts * inner
         blocks = min(-(-size // _THREADS), _BLOCKS)
         divisor = (float(all_) if total.kind == "f" else all_) if divided else 1
@@ -110,11 +97,11 @@ def _parts(rows: int, count: int) -> int:
     return -(-count // _EACH)
 
 
-def _total(name: str, given: DType, result: DType) -> DType | None:
+def _total(reduction: Reduction, given: DType, result: DType) -> DType | None:
     """Return the dtype in which is reduced, if there is a kernel."""
     if given.kind not in "biuf" or result.kind not in "iuf":
         return None
-    if name in ("max", "min"):
+    if reduction.kept:
         return None if given != result else _SINGLE if given == _HALF else given
     if result == _HALF:
         return _SINGLE if given == _HALF else None
@@ -122,19 +109,19 @@ def _total(name: str, given: DType, result: DType) -> DType | None:
 
 
 @cache
-def _kernel(name: str, given: DType, total: DType, result: DType, divided: bool) -> RawKernel:
+def _kernel(reduction: Reduction, given: DType, total: DType, result: DType, divided: bool) -> RawKernel:
     """Return the kernel from elements of one dtype to those of another."""
-    text = source(name, given, total, result, divided=divided)
-    return RawKernel(RawModule(text, options=OPTIONS), f"{name}_rows")
+    text = source(reduction, given, total, result, divided=divided)
+    return RawKernel(RawModule(text, options=OPTIONS), f"{reduction.name}_rows")
 
 
-def source(name: str, given: DType, total: DType, result: DType, *, divided: bool = False) -> str:
+def source(reduction: Reduction, given: DType, total: DType, result: DType, *, divided: bool = False) -> str:
     """Return the source of a kernel.
 
     Parameters
     ----------
-    name : str
-        One of `FUNCTIONS`.
+    reduction : Reduction
+        What an op states.
     given, total, result : numpy.dtype
         Of the elements, of what they are reduced in, and of the results in memory.
     divided : bool, default: False
@@ -144,9 +131,9 @@ def source(name: str, given: DType, total: DType, result: DType, *, divided: boo
     kinds = {dtype: in_memory(dtype) for dtype in (given, total, result)}
     read = f"(T){'(float)' * (given == _HALF)}from[part * inner]"
     return header((given, total, result)) + _SOURCE.format(
-        name=f"{name}_rows",
+        name=f"{reduction.name}_rows",
         total=kinds[total],
-        body=_COMBINED[name][not floating],
+        body=reduction.floating if floating else reduction.integers,
         input=kinds[given],
         output=kinds[result],
         divisor="double" if total.name == "float64" else "float" if floating else "long long",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weft._core import NodeEntry, SymbolCore, graph_gradient
 from weft._graph.graphs import Graph
 from weft._graph.inferring import infer_shape, infer_type
+from weft._graph.passes import own_pass
 from weft._graph.rewriting import eliminate_identity
 from weft._graph.symbols import Symbol
 from weft.errors import ArgumentTypeError, GraphError
@@ -46,6 +47,15 @@ def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
     return Symbol.of_entries(found)
 
 
+@own_pass(
+    "gradient",
+    "Gradient",
+    change_graph=True,
+    requires=["grad_ys", "grad_xs"],
+    ys="grad_ys",
+    xs="grad_xs",
+    ys_out_grad="grad_ys_out_grad",
+)
 def gradient(
     graph: Graph | None,
     ys: Any,

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from weft._core import graph_infer_shape, graph_infer_type
 from weft._graph.graphs import Graph, core_of
+from weft._graph.passes import own_pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+@own_pass(
+    "infer_shape",
+    "InferShape",
+    provides=["shape", "shape_num_unknown_nodes"],
+    shapes="shape_inputs",
+    attr_key="shape_attr_key",
+)
 def infer_shape(graph: Graph, shapes: Mapping[str, Any] | None = None, attr_key: str = "__shape__") -> Graph:
     """Return the graph with the shape of each entry (InferShape).
 
@@ -36,6 +44,7 @@ def infer_shape(graph: Graph, shapes: Mapping[str, Any] | None = None, attr_key:
     return Graph._of(graph_infer_shape(core_of(graph), dict(shapes or {}), attr_key))
 
 
+@own_pass("infer_type", "InferType", provides=["dtype"], dtypes="dtype_inputs", attr_key="dtype_attr_key")
 def infer_type(graph: Graph, dtypes: Mapping[str, Any] | None = None, attr_key: str = "__dtype__") -> Graph:
     """Return the graph with the dtype of each entry (InferType): float32 where nothing says otherwise.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weft._core import graph_apply_pass, graph_find_pass, graph_list_passes, graph_register_pass
 from weft._graph.graphs import Graph, core_of
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from weft._core import GraphCore
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,40 @@ def register_pass(
             return result._core
 
         graph_register_pass(name, body, change_graph, _texts(requires), _texts(provides), _texts(op_attributes))
+        return function
+
+    return register
+
+
+def own_pass(
+    *names: str,
+    change_graph: bool = False,
+    requires: Sequence[str] = (),
+    provides: Sequence[str] = (),
+    **parameters: str,
+) -> Callable[[Function], Function]:
+    """Register a function of a graph with parameters as a pass of weft's, under its names here and in NNVM.
+
+    The pass reads each of `parameters` from the attribute of the graph that is given for it, as NNVM's do, where it is there.
+    These are Python's objects: so such a pass is registered here, and one that takes nothing but a graph in the core.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.graph.get_pass("Gradient").requires
+    ('grad_ys', 'grad_xs')
+    """
+
+    def register(function: Function) -> Function:
+        call: Callable[..., Graph] = function
+
+        def read(graph: Graph) -> Graph:
+            known = graph.attrs
+            return call(graph, **{name: known[key] for name, key in parameters.items() if key in known})
+
+        for name in names:
+            if name not in graph_list_passes():  # the core keeps them where a module is imported again
+                register_pass(name, change_graph=change_graph, requires=requires, provides=provides)(read)
         return function
 
     return register

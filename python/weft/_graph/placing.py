@@ -10,6 +10,7 @@ from weft._call.devices import as_device
 from weft._core import GraphCore, NDArray, graph_place_device
 from weft._engine.labels import cpu
 from weft._graph.graphs import Graph, core_of
+from weft._graph.passes import own_pass
 from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
 from weft.errors import GraphError
@@ -61,6 +62,16 @@ _copy_to.set_attribute("shares_memory", value=True)  # on the device where it li
 _copy_to.set_attribute("gradient", _copy_back)
 
 
+@own_pass(
+    "place_device",
+    "PlaceDevice",
+    change_graph=True,
+    requires=["device_assign_map"],
+    provides=["device"],
+    group_key="device_group_attr_key",
+    assign="device_assign_map",
+    copy_op="device_copy_op",
+)
 def place_device(
     graph: Graph,
     group_key: str = "ctx_group",

@@ -15,6 +15,7 @@ from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: 
 from weft._graph.constants import LARGEST, constant
 from weft._graph.evaluation import Schedule
 from weft._graph.graphs import Graph, core_of
+from weft._graph.passes import own_pass
 from weft._graph.symbols import Symbol
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def order_mutation(graph: Graph) -> Graph:
     return Graph._of(graph_apply_pass(core_of(graph), "order_mutation"))
 
 
+@own_pass("correct_layout", "CorrectLayout", change_graph=True, provides=["layout"], layouts="layout_inputs")
 def correct_layout(graph: Graph, layouts: Mapping[str, str] | None = None) -> Graph:
     """Return the graph with each op's inputs in the layout that it takes (CorrectLayout).
 
@@ -151,6 +153,7 @@ def eliminate_dead(graph: Graph) -> Graph:
     return Graph._of(graph_apply_pass(core_of(graph), "eliminate_dead"))
 
 
+@own_pass("fold_constants", "FoldConstants", change_graph=True)  # it computes, by ops that are Python's
 def fold_constants(graph: Graph) -> Graph:
     """Return the graph with calls computed that rest on no variable, where results are small."""
     return Graph._of(graph_fold_constants(core_of(graph), evaluate_constant))

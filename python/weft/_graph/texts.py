@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft._core import graph_draw, graph_load_json, graph_print_ir, graph_save_json
 from weft._graph.graphs import Graph, core_of
+from weft._graph.passes import own_pass
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ def load_json(text: str) -> Graph:
         If the text is damaged; the message names the node.
     """
     return Graph._of(graph_load_json(text))
+
+
+@own_pass("load_json", "LoadJSON", change_graph=True, requires=["json"], text="json")
+def _load_json(graph: Graph, text: str) -> Graph:
+    del graph
+    return load_json(text)
 
 
 def save_json(graph: Graph) -> str:
@@ -48,6 +55,14 @@ def print_ir(graph: Graph, entry_attrs: str | Sequence[str] = (), node_attrs: st
     """
     entries, nodes = ([names] if isinstance(names, str) else list(names) for names in (entry_attrs, node_attrs))
     return graph_print_ir(core_of(graph), entries, nodes)
+
+
+@own_pass(
+    "print_ir", "PrintGraphIR", provides=["graphir"], entry_attrs="join_entry_attrs", node_attrs="join_node_attrs"
+)
+def _print_ir(graph: Graph, **attributes: str | Sequence[str]) -> Graph:
+    graph.attrs["graphir"] = print_ir(graph, **attributes)
+    return graph
 
 
 def draw(graph: Graph, path: str | Path) -> None:

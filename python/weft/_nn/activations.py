@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
+from weft._core import Loop, NDArray
 from weft._nn.arguments import floating, refuse
+from weft._nn.facts import takes_any
 from weft._nn.gaussian import cumulative
 from weft._ops.elementwise import exp, square
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_number
@@ -21,9 +25,8 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._call.calls import Elements
+    from weft._call.calls import DType, Elements
     from weft._call.operands import ArrayLike
-    from weft._core import NDArray
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 
@@ -59,6 +62,26 @@ def _sigmoid_of(x: Elements) -> Elements:
     """Return the logistic function, by the exponential of negative numbers alone."""
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+@cache
+def _loop(name: str, dtype: DType) -> Loop | None:
+    return Loop.activation(name, dtype)
+
+
+def _pushing(name: str, default: float | None) -> Callable[..., bool]:
+    """Return what pushes an activation, or its gradient, with the number that it takes besides."""
+
+    def push(outputs: tuple[NDArray], operands: tuple[Any, ...], **attributes: float) -> bool:
+        dtype = outputs[0].dtype
+        loop = _loop(name, dtype)
+        if loop is None or any(not isinstance(x, NDArray) or x.dtype != dtype for x in operands):
+            return False
+        numbers = () if default is None else (next(iter(attributes.values()), default),)
+        loop.push(outputs, (*operands, *numbers))
+        return True
+
+    return push
 
 
 @register_op("nn.relu", infer=_rule("nn.relu"), inplace=[(0, 0)])
@@ -121,6 +144,16 @@ def _gelu_data(out: Elements, g: Elements, x: Elements) -> None:
     np.copyto(out, g * (cumulative(x) + x * np.exp(-0.5 * x * x) * x.dtype.type(_DENSITY)))
 
 
+#: The number that an activation takes besides, if it takes one.
+_NUMBERS = {_relu: None, _leaky_relu: 0.01, _elu: 1.0, _sigmoid: None, _softplus: None, _gelu: None}
+
+for _op, _number in _NUMBERS.items():
+    state(_op, layout=takes_any)
+    for _each in (_op, get_op(f"{_op.name}_data")):
+        push = _pushing(_each.name.removeprefix("nn."), _number)
+        state(_each, infer_shape="same", infer_type="same", push=push)
+
+
 def _by_result(name: str) -> None:
     """Give an op the rule that its gradient op takes its result."""
 
@@ -141,6 +174,8 @@ def _by_operand(name: str) -> None:
 
 for _name in ("nn.relu", "nn.sigmoid"):
     _by_result(_name)
+
+
 for _name in ("nn.leaky_relu", "nn.elu", "nn.softplus", "nn.gelu"):
     _by_operand(_name)
 

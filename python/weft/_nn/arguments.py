@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from weft._call.calls import DType, Elements
+    from weft._registry.shapes import Shape
 
 
 def describe(**avals: Aval | None) -> str:
@@ -107,3 +108,11 @@ def spoiled(x: Elements, wrong: Elements | None) -> Elements:
     if wrong is None or x.dtype.kind != "f":
         return x
     return np.where(wrong.reshape(*wrong.shape, *(1,) * (x.ndim - wrong.ndim)), x.dtype.type(np.nan), x)
+
+
+def gradients_of_norm(op: str, g: Aval, x: Aval, gamma: Aval, shape: Shape) -> tuple[Aval, Aval, Aval]:
+    """Return the gradients of data, scales and shifts, given that of the results."""
+    if g.shape != x.shape:
+        raise refuse(op, "both are to have one shape", g=g, x=x)
+    floating(op, g=g, x=x, gamma=gamma)
+    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.views import view
+from weft._core import Kernel, NDArray, copy_elements
 from weft._nn.arguments import refuse
+from weft._nn.running import around, run
 from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 
 if TYPE_CHECKING:
-    from weft._call.calls import Elements
+    from collections.abc import Callable
+
+    from weft._call.calls import DType, Elements
+    from weft._registry.shapes import Shape
 
 
 def across(v: Elements, ndim: int, axis: int) -> Elements:
@@ -27,6 +35,21 @@ def others_of(ndim: int, axis: int) -> tuple[int, ...]:
     return tuple(at for at in range(ndim) if at != axis % ndim)
 
 
+@lru_cache(maxsize=1024)
+def _channels(name: str, what: str, dtype: DType, shape: Shape, axis: int, eps: float) -> Kernel | None:
+    return None if 0 in shape else Kernel.channels(name, what, dtype, around(shape, axis), eps)
+
+
+def channel_kernel(name: str, what: str, data: int) -> Callable[..., bool]:
+    """Return what pushes an op on channels, whose data are operand `data`."""
+
+    def push(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, axis: int = 1, eps: float = 1e-5) -> bool:
+        shape = operands[data].shape
+        return run(_channels(name, what, outputs[0].dtype, shape, axis, eps), outputs, operands)
+
+    return push
+
+
 def _infer_sum(x: Aval, *, axis: int = 1) -> Aval:
     return Aval((x.shape[axis_index(axis, len(x.shape))],), x.dtype)
 
@@ -34,6 +57,9 @@ def _infer_sum(x: Aval, *, axis: int = 1) -> Aval:
 @register_op("nn.channel_sum", infer=_infer_sum)
 def _channel_sum(out: Elements, x: Elements, *, axis: int = 1) -> None:
     out[...] = x.sum(axis=others_of(x.ndim, axis))
+
+
+state(_channel_sum, infer_type="same", push=channel_kernel("nn.channel_sum", "sum", 0))
 
 
 def _infer_over(v: Aval, like: Aval, *, axis: int = 1) -> Aval:
@@ -46,6 +72,20 @@ def _infer_over(v: Aval, like: Aval, *, axis: int = 1) -> Aval:
 @register_op("nn.over", infer=_infer_over)
 def _over(out: Elements, v: Elements, like: Elements, *, axis: int = 1) -> None:
     np.copyto(out, across(v, like.ndim, axis))
+
+
+def _push_over(outputs: tuple[NDArray], operands: tuple[Any, ...], *, axis: int = 1) -> bool:
+    (out,), v = outputs, operands[0]
+    if not isinstance(v, NDArray) or v.dtype != out.dtype:
+        return False
+    at = axis_index(axis, out.ndim)
+    shape, strides = [1] * out.ndim, [0] * out.ndim
+    shape[at], strides[at] = v.shape[0], v.strides[0]
+    copy_elements(out, view(v, shape, strides))
+    return True
+
+
+state(_over, infer_type="same", ignores=(1,), push=_push_over)
 
 
 def channel_sum(x: Any, axis: int = 1) -> Any:

@@ -15,31 +15,39 @@ The computations here are a product of matrices for each place of the kernel, on
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
+from weft._core import Kernel
 from weft._nn.arguments import describe, fixed, floating, known, plain, refuse
 from weft._nn.channels import channel_sum
-from weft._nn.windows import Windows, numbers, pads, windows_of
+from weft._nn.facts import along, cost_of, divided, elements, first, join, rank_of, takes_plain, times
+from weft._nn.onednn import onednn
+from weft._nn.running import run
+from weft._nn.windows import numbers, pads, windows_of
 from weft._ops.unbroadcast import is_known
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._call.calls import Elements
+    from weft._call.calls import DType, Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._nn.facts import Partial, Shapes
+    from weft._nn.windows import Windows
     from weft._registry.shapes import Shape
 
 _SPATIAL = range(1, 4)
 
 
-def _check_ranks(op: str, x: Aval, weight: Aval) -> int:
+def check_ranks(op: str, x: Aval, weight: Aval) -> int:
     """Return the number of spatial axes."""
     count = len(x.shape) - 2
     if count not in _SPATIAL or len(weight.shape) != len(x.shape):
@@ -48,7 +56,7 @@ def _check_ranks(op: str, x: Aval, weight: Aval) -> int:
     return count
 
 
-def _check_groups(op: str, groups: Any, channels: int, filters: int, **avals: Aval) -> int:
+def check_groups(op: str, groups: Any, channels: int, filters: int, **avals: Aval) -> int:
     if not isinstance(groups, int) or groups < 1:
         raise ArgumentValueError(f"{op}: groups is a number of at least 1, not {groups!r}")
     if channels % groups or filters % groups:
@@ -89,6 +97,40 @@ def convolved(
     return windows_of(op, lengths, size, stride, padding, dilation), groups
 
 
+@lru_cache(maxsize=1024)
+def product(
+    name: str,
+    product: str,
+    dtype: DType,
+    data: Shape,
+    weight: Shape,
+    results: Shape,
+    bias: bool,
+    **given: Any,
+) -> Kernel | None:
+    """Return the core's kernel of one of a convolution's products, given the shapes of all three."""
+    windows, groups = convolved(name, data[2:], weight[2:], **given)
+    if windows.counts != results[2:] or 0 in (*data, *weight, *results):
+        return None
+    onednn()
+    sizes = [data[0], data[1], results[1], groups]
+    return Kernel.convolution(name, product, dtype, sizes, windows.described, bias)
+
+
+def rank_of_kernel(attributes: dict[str, Any]) -> int | None:
+    """Return the number of axes of data, if a convolution's attributes tell it."""
+    said: Any = attributes.get("kernel")
+    return len(said) + 2 if said.__class__ is tuple else None
+
+
+def kernel_lengths(op: str, attributes: dict[str, Any], weight: Partial, count: int) -> tuple[int | None, ...]:
+    """Return the lengths of a kernel, where they are known."""
+    said = attributes.get("kernel")
+    if said is not None:
+        return numbers(op, "kernel", said, count)
+    return (None,) * count if weight is None else tuple(weight[2:])
+
+
 def _infer_conv(
     x: Aval,
     weight: Aval,
@@ -101,9 +143,9 @@ def _infer_conv(
     kernel: Any = None,
 ) -> Aval:
     op = "nn.conv"
-    count = _check_ranks(op, x, weight)
+    count = check_ranks(op, x, weight)
     out, each = weight.shape[:2]
-    _check_groups(op, groups, x.shape[1], out, x=x, weight=weight)
+    check_groups(op, groups, x.shape[1], out, x=x, weight=weight)
     if x.shape[1] != each * groups:
         why = f"{x.shape[1]} channels in {groups} groups ask for weights of {x.shape[1] // groups} channels each"
         raise refuse(op, why, x=x, weight=weight)
@@ -116,6 +158,40 @@ def _infer_conv(
         fixed(op, "bias", bias[0], (out,), weight=weight)
     found = _windows(op, x.shape[2:], weight.shape[2:], stride, padding, dilation, x=x, weight=weight)
     return Aval((x.shape[0], out, *found.counts), dtype)
+
+
+def _counts(op: str, attributes: dict[str, Any], shape: Partial, kernel: Partial) -> list[int | None]:
+    """Return how many windows there are along each axis, where lengths are known."""
+    assert shape is not None and kernel is not None  # noqa: PT018 - for the type checker
+    count = len(kernel)
+    stride = numbers(op, "stride", attributes.get("stride", 1), count)
+    dilation = numbers(op, "dilation", attributes.get("dilation", 1), count)
+    padding = pads(op, attributes.get("padding", 0), count)
+    found: list[int | None] = []
+    for at in range(count):
+        length, size = shape[at + 2], kernel[at]
+        if length is None or size is None:
+            found.append(None)
+        else:
+            found += windows_of(op, (length,), size, stride[at], (padding[at],), dilation[at]).counts
+    return found
+
+
+def _conv_shapes(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    op = "nn.conv"
+    (x, weight, *bias), (out,) = ins, outs
+    rank = rank_of(x, weight, out) or rank_of_kernel(attributes)
+    if rank is None:
+        return ins, outs
+    groups, count = attributes.get("groups", 1), rank - 2
+    filters = first(attributes.get("filters"), along(weight, 0), along(out, 1), *(along(each, 0) for each in bias))
+    channels = first(along(x, 1), times(along(weight, 1), groups))
+    kernel = kernel_lengths(op, attributes, weight, count)
+    weight = join(op, "weight", weight, (filters, divided(channels, groups), *kernel))
+    batch = first(along(x, 0), along(out, 0))
+    x = join(op, "x", x, (batch, channels, *(None,) * count))
+    out = join(op, "the result", out, (batch, filters, *_counts(op, attributes, x, tuple(weight or ())[2:])))
+    return [x, weight, *(join(op, "bias", each, (filters,)) for each in bias)], [out]
 
 
 def _grouped(x: Elements, groups: int) -> Elements:
@@ -141,6 +217,23 @@ def _conv(out: Elements, x: Elements, weight: Elements, *bias: Elements, **given
         out += bias[0].reshape(-1, *(1,) * (out.ndim - 2))
 
 
+def _push_conv(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
+    (out,), (x, weight) = outputs, operands[:2]
+    shapes, bias = (x.shape, weight.shape, out.shape), len(operands) > 2  # data and weights
+    kernel = product("nn.conv", "results", out.dtype, *shapes, bias, **attributes)
+    return run(kernel, outputs, operands)
+
+
+state(
+    _conv,
+    infer_shape=_conv_shapes,
+    infer_type="same",
+    layout=takes_plain,
+    cost=cost_of(lambda x, w: elements(w) * elements(x) / max(x[1], 1)),
+    push=_push_conv,
+)
+
+
 def _lengths(op: str, g: Aval, like: tuple[Aval, ...], size: Any) -> Shape:
     """Return the lengths of data that are the gradient's."""
     if like:
@@ -159,9 +252,9 @@ def _infer_data(
     groups: int = 1,
 ) -> Aval:
     op = "nn.conv_data"
-    _check_ranks(op, g, weight)
+    check_ranks(op, g, weight)
     lengths = _lengths(op, g, like, size)
-    _check_groups(op, groups, weight.shape[1] * groups, g.shape[1], g=g, weight=weight)
+    check_groups(op, groups, weight.shape[1] * groups, g.shape[1], g=g, weight=weight)
     found = _windows(op, lengths, weight.shape[2:], stride, padding, dilation, g=g, weight=weight)
     if g.shape[1:] != (weight.shape[0], *found.counts):
         why = f"results of data of lengths {lengths} have shape (N, {weight.shape[0]}, *{found.counts})"
@@ -169,7 +262,7 @@ def _infer_data(
     return Aval((g.shape[0], weight.shape[1] * groups, *lengths), floating(op, g=g, weight=weight))
 
 
-def _add_data(out: Elements, g: Elements, weight: Elements, windows: Windows, groups: int) -> None:
+def add_data(out: Elements, g: Elements, weight: Elements, windows: Windows, groups: int) -> None:
     """Write the data of which `g` is the gradient of the results."""
     padded = np.zeros_like(out, shape=(*out.shape[:2], *windows.padded))
     given = _grouped(g, groups)
@@ -183,7 +276,22 @@ def _add_data(out: Elements, g: Elements, weight: Elements, windows: Windows, gr
 def _conv_data(out: Elements, g: Elements, weight: Elements, *like: Elements, **given: Any) -> None:
     del like  # its shape is the result's
     windows, groups = convolved("nn.conv_data", out.shape[2:], weight.shape[2:], **given)
-    _add_data(out, g, weight, windows, groups)
+    add_data(out, g, weight, windows, groups)
+
+
+def _push_data(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
+    (out,), (g, weight) = outputs, operands[:2]
+    kernel = product("nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, False, **attributes)
+    return run(kernel, outputs, operands[:2])
+
+
+state(
+    _conv_data,
+    infer_type="same",
+    ignores=(2,),
+    cost=cost_of(lambda g, w: elements(g) * elements(w) / max(w[0], 1)),
+    push=_push_data,
+)
 
 
 def _infer_weight(
@@ -197,9 +305,9 @@ def _infer_weight(
     groups: int = 1,
 ) -> Aval:
     op = "nn.conv_weight"
-    count = _check_ranks(op, x, g)
+    count = check_ranks(op, x, g)
     size = like[0].shape[2:] if like else numbers(op, "kernel", kernel, count)
-    _check_groups(op, groups, x.shape[1], g.shape[1], x=x, g=g)
+    check_groups(op, groups, x.shape[1], g.shape[1], x=x, g=g)
     found = _windows(op, x.shape[2:], size, stride, padding, dilation, x=x, g=g)
     if g.shape[0] != x.shape[0] or g.shape[2:] != found.counts:
         raise refuse(op, f"results of a kernel of {size} have shape ({x.shape[0]}, O, *{found.counts})", x=x, g=g)
@@ -217,71 +325,25 @@ def _conv_weight(out: Elements, x: Elements, g: Elements, *like: Elements, **giv
         out[place] = np.matmul(results, data).sum(0).reshape(out.shape[:2])
 
 
-def _transposed_lengths(
-    op: str, x: Aval, kernel: Shape, stride: Any, padding: Any, output_padding: Any, dilation: Any
-) -> Shape:
-    """Return the lengths of the results of a transposed convolution."""
-    count = len(kernel)
-    steps = numbers(op, "stride", stride, count)
-    apart = numbers(op, "dilation", dilation, count)
-    extra = numbers(op, "output_padding", output_padding, count, least=0)
-    found: list[int] = []
-    for length, size, step, (before, after), each, more in zip(
-        x.shape[2:], kernel, steps, pads(op, padding, count), apart, extra, strict=True
-    ):
-        if more >= max(step, each):
-            raise ArgumentValueError(
-                f"{op}: output_padding {output_padding!r} is to be smaller than stride {stride!r} or dilation {dilation!r}"
-            )
-        found.append((length - 1) * step - before - after + (size - 1) * each + 1 + more)
-    if min(found) < 1:
-        raise refuse(op, f"the results would have lengths {tuple(found)}: there is too much padding {padding!r}", x=x)
-    return tuple(found)
+def _push_weight(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
+    (out,), (x, g) = outputs, operands[:2]
+    kernel = product("nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, False, **attributes)
+    return run(kernel, outputs, operands[:2])
 
 
-def _infer_transpose(
-    x: Aval,
-    weight: Aval,
-    *bias: Aval,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    filters: int | None = None,
-    kernel: Any = None,
-) -> Aval:
-    op = "nn.conv_transpose"
-    count = _check_ranks(op, x, weight)
-    out = weight.shape[1] * groups
-    _check_groups(op, groups, x.shape[1], out, x=x, weight=weight)
-    if x.shape[1] != weight.shape[0]:
-        raise refuse(
-            op, f"{x.shape[1]} channels ask for weights ({x.shape[1]}, O / groups, *kernel)", x=x, weight=weight
-        )
-    if (filters is not None and filters != out) or (
-        kernel is not None and numbers(op, "kernel", kernel, count) != weight.shape[2:]
-    ):
-        raise refuse(op, f"weights of filters={filters}, kernel={kernel} were asked for", weight=weight)
-    dtype = floating(op, x=x, weight=weight, bias=bias[0] if bias else None)
-    if bias:
-        fixed(op, "bias", bias[0], (out,), weight=weight)
-    lengths = _transposed_lengths(op, x, weight.shape[2:], stride, padding, output_padding, dilation)
-    return Aval((x.shape[0], out, *lengths), dtype)
-
-
-@register_op("nn.conv_transpose", infer=_infer_transpose)
-def _conv_transpose(out: Elements, x: Elements, weight: Elements, *bias: Elements, **given: Any) -> None:
-    windows, groups = convolved("nn.conv_transpose", out.shape[2:], weight.shape[2:], **given)
-    _add_data(out, x, weight, windows, groups)
-    if bias:
-        out += bias[0].reshape(-1, *(1,) * (out.ndim - 2))
+state(
+    _conv_weight,
+    infer_type="same",
+    ignores=(2,),
+    cost=cost_of(lambda x, g: elements(x) * elements(g) / max(g[0], 1)),
+    push=_push_weight,
+)
 
 
 _WINDOW = ("stride", "padding", "dilation", "groups")
 
 
-def _shared(node: Any) -> dict[str, Any]:
+def window_attributes(node: Any) -> dict[str, Any]:
     """Return the attributes that all of these ops have."""
     return {name: node.attributes[name] for name in _WINDOW if name in node.attributes}
 
@@ -292,7 +354,7 @@ def _data_like(g: Any, weight: Any, like: Any, shared: dict[str, Any]) -> Any:
     return get_op("nn.conv_data")(g, weight, like, **shared)
 
 
-def _weight_like(x: Any, g: Any, like: Any, shared: dict[str, Any]) -> Any:
+def weight_like(x: Any, g: Any, like: Any, shared: dict[str, Any]) -> Any:
     if is_known(like):
         return get_op("nn.conv_weight")(x, g, kernel=like.shape[2:], **shared)
     return get_op("nn.conv_weight")(x, g, like, **shared)
@@ -301,37 +363,28 @@ def _weight_like(x: Any, g: Any, like: Any, shared: dict[str, Any]) -> Any:
 @gradient_of("nn.conv", inputs=[0, 1])
 def _conv_rule(node: Any, grads: Any) -> Any:
     x, weight = node.inputs[:2]
-    shared, g = _shared(node), grads[0]
+    shared, g = window_attributes(node), grads[0]
     dx = _data_like(g, weight, x, shared) if needs(node, 0) else None
-    dw = _weight_like(x, g, weight, shared) if needs(node, 1) else None
+    dw = weight_like(x, g, weight, shared) if needs(node, 1) else None
     return dx, dw, *(channel_sum(g) if needs(node, at) else None for at in range(2, len(node.inputs)))
 
 
 @gradient_of("nn.conv_data", inputs=[0, 1])
 def _conv_data_rule(node: Any, grads: Any) -> Any:
     g, weight = node.inputs[:2]
-    shared, t = _shared(node), grads[0]
+    shared, t = window_attributes(node), grads[0]
     dg = get_op("nn.conv")(t, weight, **shared) if needs(node, 0) else None
-    dw = _weight_like(t, g, weight, shared) if needs(node, 1) else None
+    dw = weight_like(t, g, weight, shared) if needs(node, 1) else None
     return dg, dw, *(None for _ in node.inputs[2:])
 
 
 @gradient_of("nn.conv_weight", inputs=[0, 1])
 def _conv_weight_rule(node: Any, grads: Any) -> Any:
     x, g = node.inputs[:2]
-    shared, t = _shared(node), grads[0]
+    shared, t = window_attributes(node), grads[0]
     dx = _data_like(g, t, x, shared) if needs(node, 0) else None
     dg = get_op("nn.conv")(x, t, **shared) if needs(node, 1) else None
     return dx, dg, *(None for _ in node.inputs[2:])
-
-
-@gradient_of("nn.conv_transpose", inputs=[0, 1])
-def _conv_transpose_rule(node: Any, grads: Any) -> Any:
-    x, weight = node.inputs[:2]
-    shared, g = _shared(node), grads[0]
-    dx = get_op("nn.conv")(g, weight, **shared) if needs(node, 0) else None
-    dw = _weight_like(g, x, weight, shared) if needs(node, 1) else None
-    return dx, dw, *(channel_sum(g) if needs(node, at) else None for at in range(2, len(node.inputs)))
 
 
 def conv(
@@ -389,53 +442,10 @@ def conv(
     [[4. 6.]
      [6. 9.]]
     """
-    return _call("nn.conv", x, weight, bias, stride, padding, dilation, groups, filters=filters, kernel=kernel)
+    return call("nn.conv", x, weight, bias, stride, padding, dilation, groups, filters=filters, kernel=kernel)
 
 
-def conv_transpose(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    *,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    filters: int | None = None,
-    kernel: Any = None,
-) -> NDArray:
-    """Convolve the other way: the gradient of data, given that of a convolution's results.
-
-    Parameters
-    ----------
-    x : array_like
-        Data of shape ``(N, C, *spatial)``.
-    weight : array_like
-        Shape ``(C, O / groups, *kernel)``.
-    bias : array_like, optional
-        Shape ``(O,)``.
-    stride, padding, dilation, groups
-        Of the convolution that it is the transpose of; see `conv`.
-    output_padding : int or sequence of int, default: 0
-        How much longer the results are than the shortest data of that convolution.
-    filters, kernel : int, optional
-        O and the kernel's lengths, from which shapes of symbols' weights follow.
-
-    Examples
-    --------
-    >>> import weft
-    >>> x = weft.asarray([[[1.0, 2.0]]])
-    >>> print(weft.nn.conv_transpose(x, weft.ones((1, 1, 2)), stride=2))
-    [[[1. 1. 2. 2.]]]
-    """
-    more = {} if output_padding == 0 else {"output_padding": plain(output_padding)}
-    return _call(
-        "nn.conv_transpose", x, weight, bias, stride, padding, dilation, groups, filters=filters, kernel=kernel, **more
-    )
-
-
-def _call(
+def call(
     name: str, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any, **more: Any
 ) -> NDArray:
     x = as_array(x)

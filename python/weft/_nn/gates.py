@@ -5,21 +5,31 @@ Gates lie side by side along the last axis: i, f, g, o of an LSTM, r, z, n of a 
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.views import view
+from weft._core import NDArray, copy_elements, kernel_cells
 from weft._nn.activations import sigmoid
 from weft._nn.arguments import floating, refuse
 from weft._nn.composite import pull
+from weft._nn.running import run
 from weft._ops.elementwise import tanh
 from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._call.calls import Elements
+    from collections.abc import Callable
+
+    from weft._call.calls import DType, Elements
+    from weft._core import Kernel
+    from weft._registry.shapes import Shape
 
 
 def _logistic(x: Elements) -> Elements:
@@ -120,6 +130,24 @@ def _gru_gates_data(
     dzx[...], dzh[...], before[...] = gru_backward(dh, gates, h)
 
 
+@lru_cache(maxsize=1024)
+def _cells(name: str, gates: str, dtype: DType, state: Shape) -> Kernel | None:
+    return None if 0 in state else kernel_cells(name, dtype, gates, [math.prod(state[:-1]), state[-1]])
+
+
+def _pushing(name: str, gates: str) -> Callable[..., bool]:
+    """Return what pushes a cell's gates, or their gradients; the last operand has the shape of the states."""
+
+    def push(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...]) -> bool:
+        return run(_cells(name, gates, outputs[0].dtype, operands[-1].shape), outputs, operands)
+
+    return push
+
+
+for _op in (_lstm_gates, _lstm_gates_data, _gru_gates, _gru_gates_data):
+    state(_op, infer_type="same", push=_pushing(_op.name, _op.name.removeprefix("nn.").replace("_gates", "")))
+
+
 def _infer_part(z: Aval, *, number: int, count: int) -> Aval:
     if not z.shape or z.shape[-1] % count:
         raise refuse("nn.part", f"a last axis of {count} equal parts is taken", z=z)
@@ -130,6 +158,18 @@ def _infer_part(z: Aval, *, number: int, count: int) -> Aval:
 @register_op("nn.part", infer=_infer_part)
 def _part(out: Elements, z: Elements, *, number: int, count: int) -> None:
     out[...] = np.split(z, count, axis=-1)[number]
+
+
+def _push_part(outputs: tuple[NDArray], operands: tuple[Any, ...], *, number: int, count: int) -> bool:
+    (out,), (z,) = outputs, operands
+    if not isinstance(z, NDArray) or z.dtype != out.dtype:
+        return False
+    del count
+    copy_elements(out, view(z, out.shape, z.strides, number * out.shape[-1] * z.strides[-1]))
+    return True
+
+
+state(_part, infer_type="same", push=_push_part)
 
 
 def part(z: Any, number: int, count: int) -> Any:

@@ -1,14 +1,18 @@
 """The functions of `weft.nn`, for rooms that make operators of them."""
 
 from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
-from weft._nn.convolution import conv, conv_transpose
-from weft._nn.inference import attach as _attach_rules
-from weft._nn.layers import dense, dropout, embedding, lrn
-from weft._nn.native import attach as _attach_kernels
-from weft._nn.normalization import batch_norm, batch_norm_train, layer_norm
+from weft._nn.batch_norm import batch_norm, batch_norm_train
+from weft._nn.convolution import conv
+from weft._nn.cross_entropy import cross_entropy
+from weft._nn.dense import dense
+from weft._nn.dropout import dropout
+from weft._nn.embedding import embedding
+from weft._nn.layer_norm import layer_norm
+from weft._nn.lrn import lrn
 from weft._nn.pooling import avg_pool, max_pool
 from weft._nn.recurrent import gru_cell, lstm_cell, rnn, rnn_cell
-from weft._nn.softmax import cross_entropy, log_softmax, softmax
+from weft._nn.softmax import log_softmax, softmax
+from weft._nn.transposed import conv_transpose
 from weft._registry.symbol_hook import deferring as _deferring
 
 __all__ = [
@@ -18,6 +22,3 @@ __all__ = [
 ]  # fmt: skip
 
 rnn = _deferring("nn.rnn", rnn)
-
-_attach_rules()
-_attach_kernels()

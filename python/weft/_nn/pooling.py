@@ -6,24 +6,33 @@ takes elements of another array from there. ``nn.avg_pool_data`` is the transpos
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
+from weft._core import Kernel
 from weft._nn.arguments import floating, plain, refuse
-from weft._nn.windows import Windows, windows_of
+from weft._nn.facts import along, first, join, takes_plain
+from weft._nn.running import run
+from weft._nn.windows import three, windows_of
 from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
-    from weft._call.calls import Elements
+    from collections.abc import Callable, Sequence
+
+    from weft._call.calls import DType, Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._nn.facts import Shapes
+    from weft._nn.windows import Windows
     from weft._registry.shapes import Shape
 
 _SPATIAL = range(1, 4)
@@ -37,6 +46,61 @@ def pooled(
     if any(max(pair) >= size for pair, size in zip(found.padding, found.kernel, strict=True)):
         raise ArgumentValueError(f"{op}: padding {padding!r} is to be smaller than the kernel {kernel!r}")
     return found
+
+
+@lru_cache(maxsize=1024)
+def _kernel(
+    name: str,
+    pool: str,
+    dtype: DType,
+    shape: Shape,
+    include: bool | None,
+    **given: Any,
+) -> Kernel | None:
+    if 0 in shape:
+        return None
+    windows = pooled(name, shape, **given)
+    reach = None
+    if include:
+        reach = three(
+            tuple(before + n + after for n, (before, after) in zip(windows.lengths, windows.padding, strict=True)), 1
+        )
+    return Kernel.pooling(name, pool, dtype, shape[0] * shape[1], windows.described, reach)
+
+
+def _pushing(name: str, pool: str, *, data: int | None) -> Callable[..., bool]:
+    """Return what pushes a pooling; its data, of which at least the shape counts, are operand `data`, or the result."""
+
+    def push(
+        outputs: tuple[NDArray],
+        operands: tuple[NDArray, ...],
+        *,
+        count_include_pad: bool | None = None,
+        **given: Any,
+    ) -> bool:
+        shape = outputs[0].shape if data is None else operands[data].shape
+        if pool in ("mean", "to_mean"):
+            operands = operands[:1]
+            count_include_pad = count_include_pad is None or count_include_pad
+        return run(_kernel(name, pool, outputs[0].dtype, shape, count_include_pad, **given), outputs, operands)
+
+    return push
+
+
+def _shapes(op: str) -> Callable[..., tuple[Shapes, Shapes]]:
+    def rule(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+        (x,), (out,) = ins, outs
+        if x is None:
+            return ins, outs
+        given = {key: each for key, each in attributes.items() if key != "count_include_pad"}
+        counts: Sequence[int | None] = (None,) * (len(x) - 2)
+        if None not in x[2:]:
+            lengths = tuple(each or 0 for each in x)
+            counts = pooled(op, lengths, **given).counts
+        batch = tuple(first(a, along(out, at)) for at, a in enumerate(x[:2]))
+        return [join(op, "x", x, (*batch, *x[2:]))], [join(op, "the result", out, (*batch, *counts))]
+
+    return rule
 
 
 def _infer(op: str, x: Aval, **given: Any) -> Aval:
@@ -57,6 +121,15 @@ def _max_pool(out: Elements, x: Elements, **given: Any) -> None:
     out.fill(-np.inf)
     for _, where in windows.places():
         np.maximum(out, padded[where], out=out)
+
+
+state(
+    _max_pool,
+    infer_shape=_shapes("nn.max_pool"),
+    infer_type="same",
+    layout=takes_plain,
+    push=_pushing("nn.max_pool", "largest", data=0),
+)
 
 
 def _largest(x: Elements, windows: Windows) -> Elements:
@@ -93,6 +166,9 @@ def _max_pool_data(out: Elements, g: Elements, x: Elements, **given: Any) -> Non
     out[...] = padded[windows.inner]
 
 
+state(_max_pool_data, infer_type="same", push=_pushing("nn.max_pool", "to_largest", data=1))
+
+
 def _infer_take(
     t: Aval, x: Aval, *, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
 ) -> Aval:
@@ -110,6 +186,9 @@ def _max_pool_take(out: Elements, t: Elements, x: Elements, **given: Any) -> Non
     out.fill(0)
     for number, (_, where) in enumerate(windows.places()):
         out += np.where(chosen == number, padded[where], 0)
+
+
+state(_max_pool_take, infer_type="same", push=_pushing("nn.max_pool", "of_largest", data=1))
 
 
 def _infer_avg(
@@ -162,6 +241,15 @@ def _avg_pool(out: Elements, x: Elements, *, count_include_pad: bool = True, **g
     out *= _scale(x, windows, count_include_pad=count_include_pad)
 
 
+state(
+    _avg_pool,
+    infer_shape=_shapes("nn.avg_pool"),
+    infer_type="same",
+    layout=takes_plain,
+    push=_pushing("nn.avg_pool", "mean", data=0),
+)
+
+
 def _infer_avg_data(
     g: Aval,
     like: Aval,
@@ -187,6 +275,9 @@ def _avg_pool_data(out: Elements, g: Elements, like: Elements, *, count_include_
     for _, where in windows.places():
         padded[where] += scaled
     out[...] = padded[windows.inner]
+
+
+state(_avg_pool_data, infer_type="same", ignores=(1,), push=_pushing("nn.avg_pool", "to_mean", data=None))
 
 
 @gradient_of("nn.max_pool", inputs=[0])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from weft._call.operands import as_array
 from weft._nn.activations import relu
-from weft._nn.layers import dense
+from weft._nn.dense import dense
 from weft._nn.sequences import ACTIVATIONS
 from weft._ops.elementwise import tanh
 from weft._ops.joining import concat, stack

@@ -7,22 +7,29 @@ results too.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.filling import fill
+from weft._call.views import view
+from weft._core import NDArray, beside, copy_elements, kernel_sequence
 from weft._nn.arguments import fixed, floating, refuse
 from weft._nn.gates import gru_backward, gru_forward, lstm_backward, lstm_forward
+from weft._nn.running import run
 from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError, GradientError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from weft._call.calls import Elements
+    from weft._call.calls import DType, Elements
+    from weft._core import Kernel
     from weft._registry.shapes import Shape
 
 ACTIVATIONS = ("tanh", "relu")
@@ -42,6 +49,57 @@ def _check(op: str, gates: int, z: Aval, h: Aval, w: Aval) -> Shape:
 
 def _order(steps: int, *, reverse: bool) -> Iterable[int]:
     return range(steps - 1, -1, -1) if reverse else range(steps)
+
+
+@lru_cache(maxsize=1024)
+def _sequence(
+    name: str,
+    mode: str,
+    dtype: DType,
+    shape: Shape,
+    gradient: bool,
+    reverse: bool,
+) -> Kernel | None:
+    return None if 0 in shape else kernel_sequence(name, dtype, mode, list(shape), gradient, reverse)
+
+
+def _pushing(mode: str | None) -> Callable[..., bool]:
+    """Return what pushes a layer's steps; its results' shape is that of the first."""
+
+    def push(
+        outputs: tuple[NDArray, ...],
+        operands: tuple[NDArray, ...],
+        *,
+        activation: str = "tanh",
+        reverse: bool = False,
+    ) -> bool:
+        name, y = f"nn.{mode or 'rnn'}_sequence", outputs[0]
+        return run(_sequence(name, mode or activation, y.dtype, y.shape, False, reverse), outputs, operands)
+
+    return push
+
+
+def _backwards(
+    mode: str,
+    outputs: tuple[NDArray, ...],
+    operands: tuple[NDArray, ...],
+    *,
+    reverse: bool,
+) -> bool:
+    """Push the gradients of products and states."""
+    dy = operands[0]
+    name = f"nn.{mode if mode in ('lstm', 'gru') else 'rnn'}_sequence_data"
+    return run(_sequence(name, mode, dy.dtype, dy.shape, True, reverse), outputs, operands)
+
+
+def _weigh(dw: NDArray, dz: NDArray, y: NDArray, h: NDArray, *, reverse: bool) -> None:
+    """Write the gradient of the weights of states: of each step's products by the state before it."""
+    first, later, before = (dz[-1], dz[:-1], y[1:]) if reverse else (dz[0], dz[1:], y[:-1])
+    matmul = get_op("matmul")
+    matmul(first.mT, h, out=dw)
+    if later.size:
+        more = matmul(later.reshape(-1, dz.shape[-1]).mT, before.reshape(-1, y.shape[-1]))
+        get_op("add")(dw, more, out=dw)
 
 
 def _infer_lstm(z: Aval, h: Aval, c: Aval, w: Aval, *, reverse: bool = False) -> tuple[Aval, ...]:
@@ -108,6 +166,15 @@ def _lstm_data(
         dh = np.matmul(dz[at], w)
     dh_0[...], dc_0[...] = dh, dc
     dw[...] = _weights(dz, y, h, order)
+
+
+def _push_lstm_data(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, reverse: bool = False) -> bool:
+    dz, _, _, dw = outputs
+    dy, dh, dc, gates, cells, y, h, c, w = operands
+    if not _backwards("lstm", outputs[:3], (dy, dh, dc, gates, cells, c, w), reverse=reverse):
+        return False
+    _weigh(dw, dz, y, h, reverse=reverse)
+    return True
 
 
 def _weights(dz: Elements, y: Elements, h: Elements, order: list[int]) -> Elements:
@@ -186,6 +253,17 @@ def _gru_data(
     dw[...], db[...] = _weights(inner, y, h, order), inner.sum(axis=(0, 1))
 
 
+def _push_gru_data(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, reverse: bool = False) -> bool:
+    dz, dh_0, dw, db = outputs
+    inner = beside(dz, dz.shape, dz.dtype)
+    if not _backwards("gru", (dz, dh_0, inner), operands, reverse=reverse):
+        return False
+    _, _, _, y, h, _ = operands
+    _weigh(dw, inner, y, h, reverse=reverse)
+    get_op("nn.channel_sum")(inner, axis=-1, out=db)
+    return True
+
+
 def _infer_rnn(z: Aval, h: Aval, w: Aval, *, activation: str = "tanh", reverse: bool = False) -> tuple[Aval, Aval]:
     del reverse
     op = "nn.rnn_sequence"
@@ -245,6 +323,28 @@ def _rnn_data(
     dw[...] = _weights(dz, y, h, order)
 
 
+def _push_rnn_data(
+    outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, activation: str = "tanh", reverse: bool = False
+) -> bool:
+    dz, dh_0, dw = outputs
+    dy, dh, y, h, w = operands
+    if not _backwards(activation, (dz, dh_0), (dy, dh, y, w), reverse=reverse):
+        return False
+    _weigh(dw, dz, y, h, reverse=reverse)
+    return True
+
+
+for _op, _push in (
+    (_lstm, _pushing("lstm")),
+    (_lstm_data, _push_lstm_data),
+    (_gru, _pushing("gru")),
+    (_gru_data, _push_gru_data),
+    (_rnn, _pushing(None)),
+    (_rnn_data, _push_rnn_data),
+):
+    state(_op, infer_type="same", push=_push)
+
+
 @gradient_of("nn.lstm_sequence", inputs=[1, 2, 3], outputs=[0, 3, 4])
 def _lstm_rule(node: Any, grads: Any) -> Any:
     _, h, c, w = node.inputs
@@ -295,6 +395,17 @@ def _state(out: Elements, states: Elements, *, number: int) -> None:
     out[...] = states[number]
 
 
+def _push_state(outputs: tuple[NDArray], operands: tuple[Any, ...], *, number: int) -> bool:
+    (out,), (states,) = outputs, operands
+    if not isinstance(states, NDArray) or states.dtype != out.dtype:
+        return False
+    copy_elements(out, view(states, out.shape, states.strides[1:], number * states.strides[0]))
+    return True
+
+
+state(_state, infer_type="same", push=_push_state)
+
+
 def _infer_state_data(g: Aval, like: Aval, *, number: int) -> Aval:
     del number
     return Aval(like.shape, g.dtype)
@@ -305,6 +416,18 @@ def _state_data(out: Elements, g: Elements, like: Elements, *, number: int) -> N
     del like
     out.fill(0)
     out[number] = g
+
+
+def _push_state_data(outputs: tuple[NDArray], operands: tuple[Any, ...], *, number: int) -> bool:
+    (out,), g = outputs, operands[0]
+    if not isinstance(g, NDArray) or g.dtype != out.dtype or not out.size:
+        return False
+    fill(out, 0)
+    copy_elements(view(out, g.shape, out.strides[1:], number * out.strides[0]), g)
+    return True
+
+
+state(_state_data, infer_type="same", ignores=(1,), push=_push_state_data)
 
 
 @gradient_of("nn.state")

@@ -1,28 +1,46 @@
-"""Softmax, its logarithm, and the cross entropy that is a network's loss."""
+"""Softmax and its logarithm."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._nn.arguments import chosen, floating, refuse, spoiled
+from weft._core import Kernel
+from weft._nn.arguments import floating, refuse
+from weft._nn.running import around, run
 from weft._ops.elementwise import exp
-from weft._ops.unbroadcast import apply, is_known
+from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
-from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._call.calls import Elements
+    from weft._call.calls import DType, Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._registry.shapes import Shape
+
+
+@lru_cache(maxsize=1024)
+def _rows(name: str, dtype: DType, shape: Shape, axis: int) -> Kernel | None:
+    return None if 0 in shape else Kernel.rows(f"nn.{name}", name, dtype, around(shape, axis))
+
+
+def _pushing(name: str) -> Callable[..., bool]:
+    """Return what pushes a softmax, its logarithm, or the gradient of one."""
+
+    def push(outputs: tuple[NDArray], operands: tuple[NDArray, ...], *, axis: int = -1) -> bool:
+        return run(_rows(name, outputs[0].dtype, outputs[0].shape, axis), outputs, operands)
+
+    return push
 
 
 def _infer(op: str, x: Aval, axis: int) -> Aval:
@@ -67,7 +85,7 @@ def _infer_log_softmax(x: Aval, *, axis: int = -1) -> Aval:
     return _infer("nn.log_softmax", x, axis)
 
 
-def _log_softmax_of(x: Elements, axis: int) -> Elements:
+def log_softmax_of(x: Elements, axis: int) -> Elements:
     moved = _shifted(x, axis)
     found: Elements = moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
     return found
@@ -75,7 +93,7 @@ def _log_softmax_of(x: Elements, axis: int) -> Elements:
 
 @register_op("nn.log_softmax", infer=_infer_log_softmax, inplace=[(0, 0)])
 def _log_softmax(out: Elements, x: Elements, *, axis: int = -1) -> None:
-    np.copyto(out, _log_softmax_of(x, axis))
+    np.copyto(out, log_softmax_of(x, axis))
 
 
 def _infer_log_softmax_data(g: Aval, y: Aval, *, axis: int = -1) -> Aval:
@@ -87,68 +105,11 @@ def _log_softmax_data(out: Elements, g: Elements, y: Elements, *, axis: int = -1
     np.subtract(g, np.exp(y) * g.sum(axis=axis, keepdims=True), out=out)
 
 
-def _check_labels(op: str, logits: Aval, labels: Aval) -> bool:
-    """Return whether labels are classes, not rows of probabilities."""
-    if not logits.shape or not logits.shape[-1]:
-        raise refuse(op, "logits (..., classes) of at least one class are taken", logits=logits, labels=labels)
-    if labels.shape == logits.shape:
-        if labels.dtype.kind == "c":
-            raise ArgumentTypeError(f"{op}: probabilities are real, and labels have dtype {labels.dtype}")
-        return False
-    if labels.shape != logits.shape[:-1]:
-        why = f"labels are classes of shape {logits.shape[:-1]} or rows of probabilities of shape {logits.shape}"
-        raise refuse(op, why, logits=logits, labels=labels)
-    if labels.dtype.kind not in "iu":
-        raise ArgumentTypeError(
-            f"{op}: classes are integers, and labels of shape {labels.shape} have dtype {labels.dtype}"
-        )
-    return True
+for _op in (_softmax, _softmax_data, _log_softmax, _log_softmax_data):
+    state(_op, infer_shape="same", infer_type="same", push=_pushing(_op.name.removeprefix("nn.")))
 
 
-def _infer_cross_entropy(logits: Aval, labels: Aval) -> Aval:
-    _check_labels("nn.cross_entropy", logits, labels)
-    return Aval(logits.shape[:-1], floating("nn.cross_entropy", logits=logits))
-
-
-def _classes(labels: Elements, count: int) -> tuple[Elements, Elements | None]:
-    return chosen(
-        labels, count, lambda wrong: f"nn.cross_entropy: there is no class {wrong} among {count}: classes count from 0"
-    )
-
-
-@register_op("nn.cross_entropy", infer=_infer_cross_entropy)
-def _cross_entropy(out: Elements, logits: Elements, labels: Elements) -> None:
-    found = _log_softmax_of(logits, -1)
-    if labels.ndim == logits.ndim:
-        out[...] = -(found * labels.astype(logits.dtype)).sum(axis=-1)
-        return
-    classes, wrong = _classes(labels, logits.shape[-1])
-    out[...] = spoiled(-np.take_along_axis(found, classes[..., None], -1)[..., 0], wrong)
-
-
-def _infer_cross_entropy_data(g: Aval, logits: Aval, labels: Aval) -> Aval:
-    op = "nn.cross_entropy_data"
-    _check_labels(op, logits, labels)
-    if g.shape != logits.shape[:-1]:
-        raise refuse(op, f"gradients are to have shape {logits.shape[:-1]}", g=g, logits=logits)
-    return Aval(logits.shape, floating(op, g=g, logits=logits))
-
-
-@register_op("nn.cross_entropy_data", infer=_infer_cross_entropy_data, inplace=[(1, 0)])
-def _cross_entropy_data(out: Elements, g: Elements, logits: Elements, labels: Elements) -> None:
-    chances = np.exp(_log_softmax_of(logits, -1))
-    if labels.ndim == logits.ndim:
-        rows = labels.astype(logits.dtype)
-        out[...] = (chances * rows.sum(axis=-1, keepdims=True) - rows) * g[..., None]
-        return
-    count = logits.shape[-1]
-    classes, wrong = _classes(labels, count)
-    flat, rows = chances.reshape(-1), classes.reshape(-1)
-    flat[np.add.accumulate(np.full_like(rows, count)) - count + rows] -= 1
-    out[...] = flat.reshape(chances.shape) * spoiled(g, wrong)[..., None]
-
-
-def _total(x: Any, axis: int) -> Any:
+def total(x: Any, axis: int) -> Any:
     return apply("sum", x, axis=(axis,), keepdims=True)
 
 
@@ -164,7 +125,7 @@ def _softmax_data_rule(node: Any, grads: Any) -> Any:
     dg = get_op("nn.softmax_data")(t, y, **node.attributes) if needs(node, 0) else None
     if not needs(node, 1):
         return dg, None
-    return dg, t * g - t * _total(g * y, axis) - g * _total(t * y, axis)
+    return dg, t * g - t * total(g * y, axis) - g * total(t * y, axis)
 
 
 @gradient_of("nn.log_softmax", outputs=[0])
@@ -177,83 +138,8 @@ def _log_softmax_data_rule(node: Any, grads: Any) -> Any:
     """Of ``g - exp(y) sum(g)``."""
     (g, y), t, axis = node.inputs, grads[0], node.attributes.get("axis", -1)
     chances = exp(y)
-    dg = t - _total(t * chances, axis) if needs(node, 0) else None
-    return dg, -(t * chances) * _total(g, axis) if needs(node, 1) else None
-
-
-@gradient_of("nn.cross_entropy", inputs=[0, 1])
-def _cross_entropy_rule(node: Any, grads: Any) -> Any:
-    (logits, labels), g = node.inputs, grads[0]
-    dx = get_op("nn.cross_entropy_data")(g, logits, labels) if needs(node, 0) else None
-    return dx, _label_gradient(node, 1, lambda: get_op("nn.cross_entropy_labels")(g, logits, labels))
-
-
-def _label_gradient(node: Any, at: int, gradient: Callable[[], Any]) -> Any:
-    """Return the gradient of labels, which classes do not have; of a symbol it is not known whether it is of those."""
-    labels = node.inputs[at]
-    if not needs(node, at) or (is_known(labels) and labels.dtype.kind != "f"):
-        return None
-    return gradient()
-
-
-def _infer_labels(g: Aval, logits: Aval, labels: Aval) -> Aval:
-    _check_labels("nn.cross_entropy_labels", logits, labels)
-    del g
-    return labels
-
-
-@register_op("nn.cross_entropy_labels", infer=_infer_labels)
-def _cross_entropy_labels(out: Elements, g: Elements, logits: Elements, labels: Elements) -> None:
-    if labels.ndim == logits.ndim:
-        np.copyto(out, _log_softmax_of(logits, -1) * -g[..., None], casting="unsafe")
-    else:
-        out.fill(0)
-
-
-@gradient_of("nn.cross_entropy_labels", inputs=[0, 1])
-def _cross_entropy_labels_rule(node: Any, grads: Any) -> Any:
-    """Of ``-g log_softmax(x)``."""
-    (g, logits, _), t = node.inputs, grads[0]
-    found = log_softmax(logits)
-    dg = -apply("sum", t * found, axis=(-1,)) if needs(node, 0) else None
-    spread = apply("expand_dims", g, axes=(-1,))
-    return dg, get_op("nn.log_softmax_data")(-t * spread, found) if needs(node, 1) else None, None
-
-
-@gradient_of("nn.cross_entropy_data", inputs=[0, 1, 2])
-def _cross_entropy_data_rule(node: Any, grads: Any) -> Any:
-    """Of ``(softmax(x) sum(labels) - labels) g``; classes stand for rows whose sum is 1."""
-    (g, logits, labels), t = node.inputs, grads[0]
-    spread = apply("expand_dims", g, axes=(-1,))
-    weight: Any = get_op("nn.label_weight")(logits, labels)
-    y = softmax(logits)
-    dg = None
-    if needs(node, 0):
-        slope: Any = get_op("nn.cross_entropy_data")(g * 0 + 1, logits, labels)
-        dg = apply("sum", t * slope, axis=(-1,))
-    moved: Any = get_op("nn.softmax_data")(t * spread, y) if needs(node, 1) else None
-    dx = None if moved is None else moved * weight
-    return dg, dx, _label_gradient(node, 2, lambda: _total(t * spread * y, -1) - t * spread)
-
-
-def _infer_label_weight(logits: Aval, labels: Aval) -> Aval:
-    _check_labels("nn.label_weight", logits, labels)
-    return Aval((*logits.shape[:-1], 1), logits.dtype)
-
-
-@register_op("nn.label_weight", infer=_infer_label_weight)
-def _label_weight(out: Elements, logits: Elements, labels: Elements) -> None:
-    """Write the sums of rows of probabilities; ones for classes."""
-    if labels.ndim == logits.ndim:
-        out[...] = labels.astype(logits.dtype).sum(axis=-1, keepdims=True)
-    else:
-        out.fill(1)
-
-
-@gradient_of("nn.label_weight")
-def _label_weight_rule(node: Any, grads: Any) -> Any:
-    del node, grads
-    return None, None
+    dg = t - total(t * chances, axis) if needs(node, 0) else None
+    return dg, -(t * chances) * total(g, axis) if needs(node, 1) else None
 
 
 def softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
@@ -285,33 +171,3 @@ def log_softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
     NDArray([-0.69314718, -0.69314718])
     """
     return one(get_op("nn.log_softmax"), as_array(x), axis=axis)
-
-
-def cross_entropy(logits: ArrayLike, labels: ArrayLike) -> NDArray:
-    """Return the cross entropy of each row of logits with its label: the negative logarithm of the label's softmax.
-
-    Parameters
-    ----------
-    logits : array_like
-        Shape ``(..., classes)``.
-    labels : array_like
-        Integer classes of shape ``(...)``, or probabilities (one-hot rows, say) of the shape of `logits`.
-
-    Returns
-    -------
-    NDArray
-        A loss for each row, shape ``(...)``.
-
-    Raises
-    ------
-    IndexError
-        When the loss is waited for, if there is no such class.
-
-    Examples
-    --------
-    >>> import weft
-    >>> weft.nn.cross_entropy([[0.0, 0.0], [5.0, 0.0]], [1, 0])
-    NDArray([0.69314718, 0.00671535])
-    """
-    logits = as_array(logits)
-    return one(get_op("nn.cross_entropy"), logits, as_array(labels, logits))

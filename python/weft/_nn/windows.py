@@ -55,6 +55,12 @@ def pads(op: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
     return tuple((each, each) for each in numbers(op, "padding", value, count, least=0))
 
 
+def three(values: Shape, fill: int) -> tuple[int, int, int]:
+    """Return a number for each of three axes, of which the first ones may be missing."""
+    first, second, third = (*(fill,) * (3 - len(values)), *values)
+    return first, second, third
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Windows over the spatial axes of data.
@@ -110,6 +116,18 @@ class Windows:
                 slice(at * apart, at * apart + (count - 1) * step + 1, step) for at, apart, count, step in spatial
             ]
             yield (Ellipsis, *place), (Ellipsis, *slices)
+
+    @property
+    def described(self) -> tuple[tuple[int, int, int], ...]:
+        """Themselves as the core takes them."""
+        return (
+            three(self.lengths, 1),
+            three(self.kernel, 1),
+            three(self.stride, 1),
+            three(tuple(before for before, _ in self.padding), 0),
+            three(self.dilation, 1),
+            three(self.counts, 1),
+        )
 
 
 @lru_cache(maxsize=1024)

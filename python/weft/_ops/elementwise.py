@@ -26,6 +26,7 @@ from weft._ops.unbroadcast import apply, cast_like, choose, conjugate as conjuga
 from weft._registry.defaults import state
 from weft._registry.gradients import needs, reading
 from weft._registry.op import get_op
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,6 +126,21 @@ def _wide(body: str) -> Callable[[tuple[DType, ...]], str | None]:
 
 def _spacing_by_cupy(out: Any, x: Any) -> None:
     np.subtract(np.nextafter(x, np.copysign(np.inf, x)), x, out=out)
+
+
+def _check_power_on_cuda(computed: tuple[DType, ...], operands: tuple[Any, ...]) -> None:
+    """Refuse integers to negative powers, which no kernel can."""
+    exponent = operands[1]
+    if computed[0].kind not in "iu":
+        return
+    if isinstance(exponent, NDArray):
+        if exponent.dtype.kind == "i":
+            raise ArgumentTypeError(
+                "pow() of integers takes exponents of an unsigned dtype on a CUDA device, as a kernel could not refuse a "
+                "negative one: cast them"
+            )
+    elif exponent < 0:
+        raise ArgumentValueError("Integers to negative integer powers are not allowed.")
 
 
 def _cuda_ldexp(dtypes: tuple[DType, ...]) -> str | None:
@@ -409,5 +425,6 @@ subtract = binary(
 # fmt: on
 
 state(get_op("spacing"), cupy=_spacing_by_cupy)
+state(get_op("pow"), cuda_check=_check_power_on_cuda)
 globals()["__all__"] = MADE  # type checkers go by the rows
 __test__ = {name: globals()[name].__doc__ for name in MADE}  # doctest finds functions made elsewhere by this alone

@@ -154,10 +154,12 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:
     >>> x
     NDArray([1, 0, 0])
     """
-    if x._assign(key, value):
-        return
-    if x.__class__ is not NDArray:
-        x = x._now
+    if not x._assign(key, value):
+        _set_item(x if x.__class__ is NDArray else x._now, key, value)
+
+
+def _set_item(x: NDArray, key: Any, value: Any) -> None:
+    """Push what takes more than a write of a number, or of an array of the same dtype, to a part."""
     check_writable(x)
     part = x._part(key)
     scalar: bool | int | float | complex | None = None

@@ -9,6 +9,8 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._core import Native, NDArray
+from weft._cuda.launch import Reduction
+from weft._cuda.reductions import counted, total, where
 from weft._ops.reductions import REDUCING, chosen, reducing, reduction
 from weft._registry.defaults import state
 from weft._registry.op import register_op
@@ -85,18 +87,52 @@ def _std(out: Elements, x: Elements, *masks: Elements, **attributes: Any) -> Non
     np.sqrt(out, out=out)
 
 
+def mean_by_cupy(out: Any, x: Any, *masks: Any, axis: Shape | None = None, keepdims: bool = False, **_: object) -> None:
+    whole = total(x, masks, axis, out.dtype, keepdims=keepdims)
+    np.true_divide(whole, counted(x, masks, axis, keepdims=keepdims), out=out, casting="unsafe")
+
+
+def variance_by_cupy(
+    out: Any,
+    x: Any,
+    *masks: Any,
+    axis: Shape | None = None,
+    keepdims: bool = False,
+    correction: float = 0.0,
+    **_: object,
+) -> None:
+    complex_ = x.dtype.kind == "c"
+    dtype = np.result_type(out.dtype, np.complex64) if complex_ else out.dtype
+    mean = total(x, masks, axis, dtype, keepdims=True) / counted(x, masks, axis, keepdims=True)
+    off = x - mean.astype(dtype, copy=False)
+    square = np.square(off.real) + np.square(off.imag) if complex_ else np.square(off)
+    count = counted(x, masks, axis, keepdims=keepdims)
+    # Where nothing is left after the correction the standard asks for NaN.
+    divisor: Any
+    if masks:
+        divisor = where(count > correction, count - correction, np.nan)
+    else:
+        divisor = count - correction if count > correction else np.nan
+    np.true_divide(total(square, masks, axis, out.dtype, keepdims=keepdims), divisor, out=out, casting="unsafe")
+
+
+def std_by_cupy(out: Any, x: Any, *masks: Any, **attributes: Any) -> None:
+    variance_by_cupy(out, x, *masks, **attributes)
+    np.sqrt(out, out=out)
+
+
 _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
-state(_MEAN, infer_shape="reduce", attribute_names=REDUCING)
-for _op in (_VAR, _STD):
-    state(_op, infer_shape="reduce", attribute_names=(*REDUCING, "correction"))
+state(_MEAN, infer_shape="reduce", attribute_names=REDUCING, cupy=mean_by_cupy)
+for _op, _by_cupy in ((_VAR, variance_by_cupy), (_STD, std_by_cupy)):
+    state(_op, infer_shape="reduce", attribute_names=(*REDUCING, "correction"), cupy=_by_cupy)
 for _op in (_MEAN, _VAR, _STD):
     _op._prepare_by(reducing)
 _MEAN._run_by(Native.reduce(np.add, "mean"))
 _VAR._run_by(Native.reduce(np.add, "variance"))
 _STD._run_by(Native.reduce(np.add, "deviation"))
-_MEAN.set_attribute("kernels", "mean")
+_MEAN.set_attribute("kernels", Reduction("mean", "a + b", "(T)((u64)a + (u64)b)", divided=True))
 
 
 def mean(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from weft._call.calls import one
 from weft._call.operands import as_array
 from weft._core import NDArray
+from weft._cuda.reductions import past_nan, without_nan
 from weft._ops.elementwise import divide
-from weft._ops.moments import mean_dtype, variance, variance_dtype
+from weft._ops.moments import mean_by_cupy, mean_dtype, std_by_cupy, variance, variance_by_cupy, variance_dtype
 from weft._ops.reductions import REDUCING, reduction, same_dtype, total_dtype
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.defaults import state
@@ -143,6 +145,11 @@ _NANMIN = _register_nan("nanmin", _nanmin, same_dtype, identity=False)
 _NANMEAN = _register_nan("nanmean", _nanmean, mean_dtype)
 _NANVAR = _register_nan("nanvar", _nanvar, variance_dtype)
 _NANSTD = _register_nan("nanstd", _nanstd, variance_dtype)
+state(_NANMAX, cupy=past_nan(np.max, -math.inf))
+state(_NANMIN, cupy=past_nan(np.min, math.inf))
+state(_NANMEAN, cupy=without_nan(mean_by_cupy))
+state(_NANVAR, cupy=without_nan(variance_by_cupy))
+state(_NANSTD, cupy=without_nan(std_by_cupy))
 
 
 def median(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepdims: bool = False) -> NDArray:

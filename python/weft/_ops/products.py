@@ -14,6 +14,7 @@ import numpy as np
 from weft._call.calls import Elements, one
 from weft._call.operands import as_array
 from weft._core import Native, NDArray, way_of
+from weft._cuda.launch import Product
 from weft._ops.elementwise import multiply
 from weft._ops.manipulation import flattened, permute_dims, reshape
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
@@ -50,7 +51,7 @@ def push_product(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
     return way_of(_matmul, operands, {}).push(outputs, operands)
 
 
-_matmul.set_attribute("kernels", "matmul")
+_matmul.set_attribute("kernels", Product())
 _matmul.operator = "matmul"
 _matmul._operate("matmul", False)
 _matmul._run_by(Native.multiply())

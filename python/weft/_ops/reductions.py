@@ -12,6 +12,8 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._core import Native, NDArray
+from weft._cuda.launch import Reduction
+from weft._cuda.reductions import by_function
 from weft._registry.avals import Aval, as_dtype, broadcast_shapes
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
@@ -141,8 +143,6 @@ def _ufunc_reduction(
     state(op, infer_shape="reduce", attribute_names=REDUCING)
     op._prepare_by(reducing)
     op._run_by(Native.reduce(ufunc))
-    if ufunc not in (np.logical_and, np.logical_or):
-        op.set_attribute("kernels", name)
     return op
 
 
@@ -159,6 +159,19 @@ _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
 state(_PTP, infer_shape="reduce", attribute_names=REDUCING)
 _PTP._prepare_by(reducing)
+for _op, _function, _combine, _neutral in (
+    (_SUM, np.sum, np.add, 0),
+    (_PROD, np.prod, np.multiply, 1),
+    (_MAX, np.max, np.maximum, None),
+    (_MIN, np.min, np.minimum, None),
+    (_ALL, np.all, np.logical_and, 1),
+    (_ANY, np.any, np.logical_or, 0),
+):
+    state(_op, cupy=by_function(_function, _combine, _neutral, typed=_op in (_SUM, _PROD)))
+_SUM.set_attribute("kernels", Reduction("sum", "a + b", "(T)((u64)a + (u64)b)"))
+_PROD.set_attribute("kernels", Reduction("prod", "a * b", "(T)((u64)a * (u64)b)"))
+_MAX.set_attribute("kernels", Reduction("max", "larger(a, b)", "larger(a, b)", kept=True))
+_MIN.set_attribute("kernels", Reduction("min", "lesser(a, b)", "lesser(a, b)", kept=True))
 no_gradient("all", "any")
 
 

@@ -74,6 +74,13 @@ def _count_nonzero(out: Elements, x: Elements, *, axis: tuple[int, ...], keepdim
     np.copyto(out, np.count_nonzero(x, axis=axis, keepdims=keepdims))
 
 
+def _count_nonzero_by_cupy(out: Any, x: Any, *, axis: tuple[int, ...], keepdims: bool = False) -> None:
+    np.sum(x != x.dtype.type(0), axis=axis, dtype=out.dtype, out=out, keepdims=keepdims)
+
+
+state(_count_nonzero, cupy=_count_nonzero_by_cupy)
+
+
 def _infer_where(condition: Aval, x1: Aval, x2: Aval) -> Aval:
     return Aval(broadcast_shapes(condition.shape, x1.shape, x2.shape), result_dtype(x1, x2))
 

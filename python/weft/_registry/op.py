@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
-from weft._core import Callee, GroupEntry, OpEntry, all_ops, canonical_key, find_op
+from weft._core import Callee, GroupEntry, OpEntry, all_ops, call, canonical_key, find_op
 from weft._registry.avals import Aval, broadcast_of_ufunc, scalar_dtype
 from weft._registry.defaults import describe_op
 from weft.errors import ArgumentTypeError, GraphError
@@ -27,17 +27,6 @@ FASTER = {"cpu": "push"}
 _lock = threading.Lock()
 #: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
 EVERYTHING = (1 << 64) - 1
-
-
-#: The dispatcher: what pushes a call, and what finds loops and kernels of an op anew.
-_call: Callable[..., Any]
-_forget: Callable[[Op, str], None]
-
-
-def set_dispatcher(call: Callable[..., Any], forget: Callable[[Op, str], None]) -> None:
-    """Say how an op is called, and what hears that a kind of device computes it in another way from now on."""
-    global _call, _forget
-    _call, _forget = call, forget
 
 
 class Op(Callee):
@@ -128,7 +117,7 @@ class Op(Callee):
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:
         """Push the op and return its result, or its results, at once."""
-        results: NDArray | tuple[NDArray, ...] = _call(self, *arrays, out=out, **attributes)
+        results: NDArray | tuple[NDArray, ...] = call(self, *arrays, out=out, **attributes)
         return results
 
     def __repr__(self) -> str:
@@ -207,7 +196,6 @@ class Op(Callee):
         self.compute[kind] = compute
         self.replaced |= {kind}
         self._replace_on(kind)
-        _forget(self, kind)
 
     def _dtypes_by_rule(self, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
         """Return the dtypes of the results that the rule gives for operands of these dtypes, or classes of Python's numbers."""

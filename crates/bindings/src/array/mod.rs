@@ -1,10 +1,19 @@
-//! Arrays as Python holds them: the handle, the tape's knowledge of its value, dtypes, operators.
+//! Arrays as Python holds them: handles and their place on the tape, tensors that move, dtypes, operators.
+//!
+//! | module | home of |
+//! |---|---|
+//! | `ndarray`, `handle`, `moves` | the handle; its entry and the handle that it is a view of; which handle stands for a moved tensor. One type in three files |
+//! | `moving` | how a tensor gets there |
+//! | `operator`, `numpy` | Python's operators; NumPy's loops |
+//! | `peek` | looks at values while a program is recorded |
 
+pub(crate) mod handle;
+pub(crate) mod moves;
+pub(crate) mod moving;
 mod ndarray;
 pub(crate) mod numpy;
 pub(crate) mod operator;
 mod peek;
-pub(crate) mod tape;
 
 pub(crate) use ndarray::NDArray;
 pub(crate) use peek::check_look;

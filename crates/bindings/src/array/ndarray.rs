@@ -1,6 +1,6 @@
 //! The handle that Python has on an array. Its methods are in `face`.
 
-use super::tape;
+use super::handle::Handle;
 use crate::engine::Engine;
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -15,17 +15,17 @@ use weft_array::{Array, stands_for};
 pub(crate) struct NDArray {
     pub(crate) inner: Array,
     pub(crate) engine: Py<Engine>,
-    pub(crate) tape: tape::Handle,
+    pub(crate) tape: Handle,
 }
 
 impl NDArray {
     #[inline]
     pub(crate) fn new(inner: Array, engine: Py<Engine>) -> Self {
-        Self { inner, engine, tape: tape::Handle::default() }
+        Self { inner, engine, tape: Handle::default() }
     }
 
     /// One that the tape knows.
-    pub(crate) fn with_tape(inner: Array, engine: Py<Engine>, tape: tape::Handle) -> Self {
+    pub(crate) fn with_tape(inner: Array, engine: Py<Engine>, tape: Handle) -> Self {
         Self { inner, engine, tape }
     }
 

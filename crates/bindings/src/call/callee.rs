@@ -2,6 +2,7 @@
 
 use super::kind::{Kind, packed};
 use super::native::Native;
+use super::operators::forget_loops;
 use super::plan::Plan;
 use super::way::{Way, Ways};
 use crate::array::operator::{OPERATORS, Operator, number_of};
@@ -125,6 +126,9 @@ impl Callee {
         let gone = self.change(|facts| {
             if let Some(element) = &mut facts.element {
                 *(if kind == "cpu" { &mut element.host_replaced } else { &mut element.device_replaced }) = true;
+                if let Some(operator) = element.operator {
+                    forget_loops(operator, kind);
+                }
             }
             if kind == "cpu" { (facts.answer.take(), facts.native.take()) } else { (None, None) }
         });
@@ -161,12 +165,6 @@ impl Callee {
     #[getter]
     fn _prepare(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.facts().prepare.as_ref().map(|prepare| prepare.clone_ref(py))
-    }
-
-    /// Whether arrays that are there are answered at once.
-    #[getter]
-    fn _answers(&self) -> bool {
-        self.facts().answer.is_some()
     }
 
     /// The plan for these operands, arrays and numbers of Python's; `dtype` is the one that a caller asks for.

@@ -32,7 +32,7 @@ pub(crate) use assign::assign;
 pub(crate) use callee::{Callee, set_carrier, set_composer};
 pub(crate) use function::ArrayFunction;
 pub(crate) use native::Native;
-pub(crate) use operators::{binary, forget_loops, in_place, set_dispatch, unary};
+pub(crate) use operators::{binary, in_place, set_dispatch, unary};
 pub(crate) use plan::Plan;
 pub(crate) use walk::call;
 pub(crate) use way::{Way, way_of};

@@ -2,11 +2,11 @@
 
 use super::on_device;
 use super::walk::{cast_for, operated};
-use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
-use crate::array::tape::moves::{elsewhere, instead};
-use crate::array::tape::short;
+use crate::array::moves::{elsewhere, instead};
+use crate::array::operator::{OPERATORS, Operator, scalar};
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::hearing::short;
 use crate::pushes::Loop;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -59,16 +59,13 @@ pub(crate) fn enter_loop(operator: usize, dtype: DType, result: DType, of: &Boun
     });
 }
 
-/// Leaves operator `name` on this kind of device to the dispatch hook, for good.
-#[pyfunction]
-pub(crate) fn forget_loops(name: &str, kind: &str) -> PyResult<()> {
-    let at = number_of(name)?;
+/// Leaves an operator on this kind of device to the op's walk, for good.
+pub(super) fn forget_loops(operator: usize, kind: &str) {
     match kind {
-        "cpu" => REPLACED[ON_HOST][at].get_or_init(|| ()),
-        "cuda" => REPLACED[ON_DEVICE][at].get_or_init(|| ()),
+        "cpu" => REPLACED[ON_HOST][operator].get_or_init(|| ()),
+        "cuda" => REPLACED[ON_DEVICE][operator].get_or_init(|| ()),
         _ => &(), // no loop serves other kinds
     };
-    Ok(())
 }
 
 #[inline]

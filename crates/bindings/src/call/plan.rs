@@ -59,13 +59,7 @@ impl Plan {
         PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The loop for the operands as they are, on every kind of device.
-    #[getter]
-    fn r#loop(&self, py: Python<'_>) -> Option<Py<Loop>> {
-        self.of.as_ref().map(|of| of.clone_ref(py))
-    }
-
-    /// The same on the host.
+    /// The host's loop for the operands as they are.
     #[getter]
     fn native(&self, py: Python<'_>) -> Option<Py<Loop>> {
         self.native.as_ref().map(|of| of.clone_ref(py))

@@ -54,13 +54,13 @@ impl Way {
         let Some(run) = &self.run else { return Ok(false) };
         let mut targets: SmallVec<[Bound<'_, NDArray>; 1]> = SmallVec::new();
         for result in results.iter() {
-            targets.push(crate::array::tape::moves::taken(result)?);
+            targets.push(crate::array::moves::taken(result)?);
         }
         let operands: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
         let pushed = run.push(results.py(), &targets, &operands)?;
         if pushed {
             for target in &targets {
-                crate::array::tape::record::wrote(results.py(), target.get());
+                crate::hearing::record::wrote(results.py(), target.get());
             }
         }
         Ok(pushed)

@@ -4,8 +4,8 @@
 use super::fusion::{ElementwiseStep, Given};
 use super::memory::{expect, fresh};
 use super::runtime;
+use crate::array::moves::taken;
 use crate::array::operator::scalar;
-use crate::array::tape::moves::taken;
 use crate::array::{NDArray, raised};
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;

@@ -2,7 +2,7 @@
 
 use super::memory::{buffer_of, expect, not_there};
 use crate::array::NDArray;
-use crate::array::tape::moves::now;
+use crate::array::moves::now;
 use crate::engine::wait;
 use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};

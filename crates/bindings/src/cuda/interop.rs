@@ -3,7 +3,7 @@
 use super::hosted::{DeviceMemory, granted_place};
 use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
-use crate::array::tape::moves::now;
+use crate::array::moves::now;
 use crate::array::{NDArray, check_look, raised};
 use crate::engine::Engine;
 use crate::engine::wait;

@@ -1,8 +1,8 @@
 //! Arguments of kernels: the given values against the source's parameters.
 
 use crate::array::NDArray;
+use crate::array::moves::now;
 use crate::array::operator;
-use crate::array::tape::moves::now;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};

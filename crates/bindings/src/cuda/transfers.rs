@@ -5,7 +5,7 @@
 
 use super::elementwise::compact;
 use super::memory::expect;
-use crate::array::tape::moves::now;
+use crate::array::moves::now;
 use crate::array::{NDArray, raised};
 use crate::engine::wait;
 use crate::interpreter::errors;

@@ -2,10 +2,10 @@
 
 use super::operand::Taken;
 use super::part;
+use crate::array::handle::Handle;
+use crate::array::moves::{self, now};
+use crate::array::moving;
 use crate::array::operator::Operator;
-use crate::array::tape;
-use crate::array::tape::moves::{self, now};
-use crate::array::tape::moving;
 use crate::array::{NDArray, raised};
 use crate::call::{assign, binary, in_place, unary};
 use crate::cuda::fences;
@@ -14,6 +14,7 @@ use crate::interpreter::arguments;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::pushes::{Lasting, memory};
+use crate::tape::listen;
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -26,7 +27,7 @@ use weft_array::{Array, DType, Layout, recording};
 fn view_of(of: &Bound<'_, NDArray>, layout: Layout, dtype: DType) -> PyResult<NDArray> {
     let (py, own) = (of.py(), of.get());
     let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
-    Ok(NDArray::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(of)))
+    Ok(NDArray::with_tape(view, own.engine.clone_ref(py), Handle::view_of(of)))
 }
 
 #[pymethods]
@@ -518,7 +519,7 @@ impl NDArray {
     /// Whether the tape may hear an op over it: not while another op is computed by such ops.
     #[getter]
     fn _heard(&self, py: Python<'_>) -> bool {
-        self.at(py, |own| own.tape.is_known()) && !tape::listen::is_paused()
+        self.at(py, |own| own.tape.is_known()) && !listen::is_paused()
     }
 
     /// The name of the recording in which alone it has a place, or None.

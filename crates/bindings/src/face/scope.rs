@@ -4,8 +4,8 @@
 //! Python's code, never inside a call of this one: so either all switches are set and the block will set them back, or
 //! none is. A generator with `try` and `finally` cannot promise that.
 
-use crate::array::tape::listen::tape_pause;
 use crate::signature::Eager;
+use crate::tape::listen::tape_pause;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

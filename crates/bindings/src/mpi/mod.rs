@@ -2,11 +2,11 @@
 
 mod calling;
 
-use crate::array::tape::moves::now;
-use crate::array::tape::record;
+use crate::array::moves::now;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::engine::variable::Variable;
+use crate::hearing::record;
 use crate::interpreter::errors;
 use crate::interpreter::location::Location;
 use crate::payloads::trace;

@@ -1,10 +1,10 @@
 //! `weft._core.Compiled`.
 
 use super::notes::Note;
-use crate::array::tape::moves::elsewhere;
-use crate::array::tape::record;
+use crate::array::moves::elsewhere;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
+use crate::hearing::record;
 use crate::interpreter::errors;
 use crate::interpreter::location::Location;
 use crate::payloads::kept::Kept;

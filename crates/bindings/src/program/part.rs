@@ -1,7 +1,7 @@
 //! `weft._core.Part`: a part of the open recording that is to run as one op.
 
 use super::compiled::raised_program;
-use crate::array::tape::moves::{now, taken};
+use crate::array::moves::{now, taken};
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::interpreter::errors;

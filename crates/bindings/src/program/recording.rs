@@ -2,7 +2,7 @@
 
 use super::compiled::{Compiled, raised_program};
 use super::notes;
-use crate::array::tape::moves::{now, taken};
+use crate::array::moves::{now, taken};
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::interpreter::errors;

@@ -2,11 +2,11 @@
 
 use super::kinds;
 use super::memory::{self, Lasting};
-use crate::array::tape::moves::taken;
-use crate::array::tape::record;
+use crate::array::moves::taken;
 use crate::array::{NDArray, raised};
 use crate::cuda::hosted;
 use crate::engine::variable::Variable;
+use crate::hearing::record;
 use crate::interpreter::arguments;
 use crate::interpreter::call::call;
 use crate::interpreter::errors;

@@ -2,10 +2,10 @@
 
 use super::Loop;
 use crate::array::operator::scalar;
-use crate::array::tape::attributes::Attributes;
-use crate::array::tape::short;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
+use crate::hearing::short;
+use crate::tape::attributes::Attributes;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 use weft_array::{Array, DType, Operand, Shape, push_elementwise, recording};

@@ -2,10 +2,10 @@
 //! and to ask for it.
 
 use super::memory;
-use crate::array::tape::moves::{elsewhere, now, taken};
-use crate::array::tape::{record, short};
+use crate::array::moves::{elsewhere, now, taken};
 use crate::array::{NDArray, numpy};
 use crate::engine::Engine;
+use crate::hearing::{record, short};
 use crate::interpreter::call::{call, call_with};
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;

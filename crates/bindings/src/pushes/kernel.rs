@@ -1,8 +1,8 @@
 //! Kernels of networks, as Python asks for them: made once for shapes and attributes, pushed as often as one likes.
 
 use crate::array::NDArray;
-use crate::array::tape::moves::taken;
-use crate::array::tape::record;
+use crate::array::moves::taken;
+use crate::hearing::record;
 use crate::interpreter::dtypes;
 use crate::payloads::trace;
 use pyo3::exceptions::PyValueError;

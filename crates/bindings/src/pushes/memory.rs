@@ -1,10 +1,10 @@
 //! Arrays from and to memory that Python sees.
 
 use super::kinds;
-use crate::array::tape::moves::now;
-use crate::array::tape::record;
+use crate::array::moves::now;
 use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
+use crate::hearing::record;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::payloads::trace;

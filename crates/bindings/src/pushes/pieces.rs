@@ -1,6 +1,6 @@
 //! Arrays that are put together out of others, and searches, without Python.
 
-use crate::array::tape::moves::now;
+use crate::array::moves::now;
 use crate::array::{NDArray, raised};
 use crate::payloads::trace;
 use pyo3::prelude::*;

@@ -1,10 +1,10 @@
 //! The short way for `x[key]` with a key that is an array.
 
-use crate::array::tape::attributes::Attributes;
-use crate::array::tape::moves::now;
-use crate::array::tape::short;
+use crate::array::moves::now;
 use crate::array::{NDArray, raised};
+use crate::hearing::short;
 use crate::payloads::trace;
+use crate::tape::attributes::Attributes;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -1,12 +1,12 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
 use super::kinds;
+use crate::array::moves::{now, taken};
 use crate::array::operator::scalar;
-use crate::array::tape::moves::{now, taken};
-use crate::array::tape::record;
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::memory::memory_of;
+use crate::hearing::record;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::payloads::trace;

@@ -1,7 +1,7 @@
 //! Names that a function reads elsewhere: the program is another's when one of them was bound anew.
 
 use crate::array::NDArray;
-use crate::array::tape::handle;
+use crate::array::handle;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};

@@ -2,7 +2,7 @@
 
 use super::key::Key;
 use crate::array::NDArray;
-use crate::array::tape::handle;
+use crate::array::handle;
 use crate::engine::Engine;
 use crate::interpreter::errors;
 use crate::interpreter::level::Level;

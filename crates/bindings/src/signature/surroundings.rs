@@ -2,7 +2,7 @@
 //! trains.
 
 use super::key::Around;
-use crate::array::tape::listen::tape_surroundings;
+use crate::tape::listen::tape_surroundings;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;

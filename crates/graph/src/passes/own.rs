@@ -1,8 +1,8 @@
 //! The passes that the registry knows from the start: those of this crate that take nothing but a graph, under their names
 //! here and in NNVM. A new pass of this kind is a file and a row.
 //!
-//! Passes with parameters (`infer_shape`, `gradient` ...) are registered by the Python package, which reads the parameters
-//! from attributes of the graph: they are Python's objects.
+//! Passes with parameters (`infer_shape`, `gradient` ...) are registered in Python, each beside its function
+//! (`weft._graph.passes.own_pass`): their parameters are attributes of the graph that are Python's objects.
 
 use super::infer_shape::SHAPE;
 use super::infer_type::DTYPE;

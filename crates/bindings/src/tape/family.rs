@@ -1,40 +1,19 @@
 //! The state that all views of one memory share.
 
-use super::attributes::Attributes;
-use super::handle::Entry;
 use super::marks::{Mark, Why};
-use super::node::{Input, Saved, TapeNode, Value};
-use super::outline::outline;
-use crate::array::NDArray;
-use crate::interpreter::dtypes;
+use super::node::{Entry, TapeNode};
 use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use weft_array::{Array, DType, Layout, recording};
 
-/// The op of a value that several pieces make up.
-static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-
-/// Names the op of a value that several pieces make up.
-#[pyfunction]
-pub(crate) fn tape_patch(op: Bound<'_, PyAny>) {
-    let _ = PATCH.set(op.py(), op.unbind()); // who comes second has named the same one
-}
-
-fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    let known = PATCH.get(py).map(|op| op.clone_ref(py));
-    known.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the tape knows no op for pieces"))
-}
-
 /// Elements that a heard op has written.
 pub(crate) struct Piece {
     pub(crate) entry: Entry,
-    layout: Layout,
-    dtype: DType,
+    pub(super) layout: Layout,
+    pub(super) dtype: DType,
     range: Range<usize>,
     generation: u64,
     /// For as long as it counts, of memory's own family.
@@ -224,38 +203,4 @@ impl Family {
         drop(log);
         drop(pieces);
     }
-}
-
-/// The value of an array that shows `base` with `pieces` written over it, as an op of its own.
-pub(crate) fn patched(py: Python<'_>, array: &NDArray, base: Option<Entry>, pieces: &[Piece]) -> PyResult<Entry> {
-    let describe = |layout: &Layout, dtype: DType| -> PyResult<Py<PyTuple>> {
-        let shape = PyTuple::new(py, &layout.shape)?;
-        let strides = PyTuple::new(py, &layout.strides)?;
-        Ok((shape, strides, layout.offset, dtypes::to_python(py, dtype)?).into_pyobject(py)?.unbind())
-    };
-    let attributes = PyDict::new(py);
-    attributes.set_item("nbytes", array.inner.buffer().bytes())?;
-    attributes.set_item("layout", describe(array.inner.layout(), array.inner.dtype())?)?;
-    let layouts = pieces.iter().map(|piece| describe(&piece.layout, piece.dtype)).collect::<PyResult<Vec<_>>>()?;
-    attributes.set_item("pieces", PyList::new(py, layouts)?.to_tuple())?;
-    let outlined = |shape: &[usize], dtype| Value::Outline(outline(py, array, shape, dtype));
-    let mut inputs = vec![Input { entry: base, value: outlined(&array.inner.layout().shape, array.inner.dtype()) }];
-    inputs.extend(pieces.iter().map(|piece| Input {
-        entry: Some(piece.entry.clone_ref(py)),
-        value: outlined(&piece.layout.shape, piece.dtype),
-    }));
-    let outputs = [outlined(&array.inner.layout().shape, array.inner.dtype())];
-    let op = patch(py)?;
-    let attributes = Attributes::Known(attributes.into_any().unbind());
-    let node = TapeNode::of_op(py, op, attributes, inputs, outputs.into_iter().collect());
-    Ok(Entry { node: Py::new(py, node)?, index: 0 })
-}
-
-/// Saves the value of an array.
-#[inline]
-pub(crate) fn save(py: Python<'_>, array: &NDArray) -> PyResult<Saved> {
-    let family = array.tape.family(py)?.clone_ref(py);
-    let written = family.get().save();
-    let version = array.inner.version();
-    Ok(Saved { array: array.inner.clone(), engine: array.owner().clone_ref(py), family, version, written })
 }

@@ -1,12 +1,11 @@
 //! The facts about an array whose values were not saved.
 
-use crate::array::NDArray;
 use crate::engine::Engine;
 use crate::interpreter::dtypes;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use weft_array::{DType, Shape};
+use weft_array::{Array, DType, Shape};
 
 /// What is known of an array whose values were not saved: shape, dtype and where it was.
 #[pyclass(module = "weft._core", frozen, name = "Outline")]
@@ -18,7 +17,13 @@ pub(crate) struct Outline {
 }
 
 impl Outline {
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+    /// That of an array of this shape and dtype beside `like`.
+    #[inline]
+    pub(crate) fn beside(py: Python<'_>, like: &Array, engine: &Py<Engine>, shape: &[usize], dtype: DType) -> Self {
+        Self { shape: Shape::from_slice(shape), dtype, device: like.device(), engine: engine.clone_ref(py) }
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         let (shape, dtype, device) = (Shape::from_slice(&self.shape), self.dtype, self.device);
         Self { shape, dtype, device, engine: self.engine.clone_ref(py) }
     }
@@ -65,11 +70,4 @@ impl Outline {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)
     }
-}
-
-/// That of an array of this shape and dtype beside `like`.
-#[inline]
-pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
-    let engine = like.owner().clone_ref(py);
-    Outline { shape: Shape::from_slice(shape), dtype, device: like.inner.device(), engine }
 }

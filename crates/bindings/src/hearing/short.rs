@@ -1,13 +1,13 @@
 //! Notes of calls whose result is new, from the short ways of pushes: no fact is looked up twice.
 
-use super::attributes::Attributes;
-use super::handle::{Entry, entry_of};
-use super::listen;
-use super::moves::now;
-use super::node::{Input, Inputs, Value};
 use super::record::{RESULTS, has_gradient, note, reads, value};
 use crate::array::NDArray;
+use crate::array::handle::entry_of;
+use crate::array::moves::now;
 use crate::array::operator::{self, OPERATORS, Operator};
+use crate::tape::attributes::Attributes;
+use crate::tape::listen;
+use crate::tape::node::{Entry, Input, Inputs, Value};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -29,7 +29,7 @@ impl From<Option<Py<PyAny>>> for Attributes {
 
 impl Attributes {
     /// As rules see them, of an op whose result is asked for its outline.
-    pub(super) fn shown(&self, py: Python<'_>, result: impl FnOnce() -> Option<Outline>) -> PyResult<Py<PyAny>> {
+    pub(crate) fn shown(&self, py: Python<'_>, result: impl FnOnce() -> Option<Outline>) -> PyResult<Py<PyAny>> {
         let found = PyDict::new(py);
         match self {
             Self::None => {}
@@ -50,7 +50,7 @@ impl Attributes {
         Ok(found.into_any().unbind())
     }
 
-    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Known(object) | Self::Key(object, _) => visit.call(object),
             Self::None | Self::Shape | Self::DType => Ok(()),

@@ -11,8 +11,8 @@
 //! a tensor has left is marked, so that programs that refer to it are recorded anew; the mark goes when the tensor is back.
 //! Instances of subclasses alone are moved (`NDArray._become`).
 
-use super::marks::{Mark, Standings};
-use crate::array::NDArray;
+use super::NDArray;
+use crate::tape::marks::{Mark, Standings};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};

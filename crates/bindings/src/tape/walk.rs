@@ -48,7 +48,7 @@ pub(crate) fn tape_walk(
         at += 1;
     }
     let mut sorted: Vec<usize> = (0..met.len()).collect();
-    sorted.sort_unstable_by_key(|&at| met[at].node.get().order());
+    sorted.sort_unstable_by_key(|&at| met[at].node.get().order);
     for &at in &sorted {
         met[at].needed |= met[at].producers.iter().any(|&each| met[each].needed);
     }

@@ -1,4 +1,4 @@
-"""Normalisation: of channels by given statistics or by those of the batch, and of elements along axes.
+"""Normalisation of channels, by given statistics or by those of the batch.
 
 Where the statistics are those of the data, the gradient is one op. Its own gradient is that of its formula, written in
 functions of arrays.
@@ -12,20 +12,22 @@ import numpy as np
 
 from weft._call.calls import one, several
 from weft._call.operands import as_array
-from weft._nn.arguments import fixed, floating, plain, refuse
-from weft._nn.channels import across, channel_sum, others_of, over
+from weft._nn.arguments import fixed, floating, gradients_of_norm, plain, refuse
+from weft._nn.channels import across, channel_kernel, channel_sum, others_of, over
 from weft._nn.composite import pull
+from weft._nn.facts import along, first, join
 from weft._ops.elementwise import sqrt
-from weft._ops.unbroadcast import apply, reshape_like, shape_of
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
-from weft._registry.shapes import as_number, as_shape, axis_tuple, is_index
+from weft._registry.shapes import as_number
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
+    from weft._nn.facts import Shapes
     from weft._registry.shapes import Shape
 
 
@@ -37,6 +39,19 @@ def _channels(op: str, x: Aval, axis: int, **vectors: Aval) -> Shape:
     for name, aval in vectors.items():
         fixed(op, name, aval, shape, x=x)
     return shape
+
+
+def _shapes(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    op, axis = "nn.batch_norm", attributes.get("axis", 1)
+    (x, *vectors), (out, *statistics) = ins, outs
+    x = out = join(op, "the result", out, x)
+    channels = first(along(x, axis), *(along(each, 0) for each in (*vectors, *statistics)))
+    if x is not None and -len(x) <= axis < len(x):
+        x = out = join(op, "x", x, tuple(channels if at == axis % len(x) else n for at, n in enumerate(x)))
+    return (
+        [x, *(join(op, "a vector of channels", each, (channels,)) for each in vectors)],
+        [out, *(join(op, "a vector of channels", each, (channels,)) for each in statistics)],
+    )
 
 
 def _infer_batch_norm(
@@ -64,6 +79,9 @@ def _batch_norm(
     scale = gamma / np.sqrt(variance + variance.dtype.type(eps))
     shift = beta - mean * scale
     np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
+
+
+state(_batch_norm, infer_shape=_shapes, infer_type="same", push=channel_kernel("nn.batch_norm", "normal", 0))
 
 
 def _infer_train(x: Aval, gamma: Aval, beta: Aval, *, eps: float = 1e-5, axis: int = 1) -> tuple[Aval, Aval, Aval]:
@@ -103,12 +121,7 @@ def _batch_norm_train(
     np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
 
 
-def _infer_gradients(op: str, g: Aval, x: Aval, gamma: Aval, shape: Shape) -> tuple[Aval, Aval, Aval]:
-    """Return what gradients are of data and of what scales and shifts them, from those of the results."""
-    if g.shape != x.shape:
-        raise refuse(op, "both are to have one shape", g=g, x=x)
-    floating(op, g=g, x=x, gamma=gamma)
-    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+state(_batch_norm_train, infer_shape=_shapes, infer_type="same", push=channel_kernel("nn.batch_norm_train", "train", 0))
 
 
 def _infer_train_data(
@@ -117,7 +130,7 @@ def _infer_train_data(
     del eps
     op = "nn.batch_norm_data"
     shape = _channels(op, x, axis, gamma=gamma, mean=mean, variance=variance)
-    return _infer_gradients(op, g, x, gamma, shape)
+    return gradients_of_norm(op, g, x, gamma, shape)
 
 
 @register_op("nn.batch_norm_data", infer=_infer_train_data, nout=3, inplace=[(0, 0)])
@@ -143,6 +156,9 @@ def _batch_norm_data(
     rest = g - across(total / count, x.ndim, axis) - normal * across(moment / count, x.ndim, axis)
     np.copyto(dx, rest * across(gamma * inverse, x.ndim, axis), casting="same_kind")
     dgamma[...], dbeta[...] = moment, total
+
+
+state(_batch_norm_data, infer_type="same", push=channel_kernel("nn.batch_norm_data", "gradient", 1))
 
 
 def _normal(x: Any, mean: Any, variance: Any, eps: float, axis: int) -> tuple[Any, Any]:
@@ -207,113 +223,6 @@ def _batch_norm_data_rule(node: Any, grads: Any) -> Any:
     ]
     found = pull(lambda *given: _gradients_of_train(*given, eps=eps, axis=axis), [g, x, gamma], heads)
     return *found, None, None
-
-
-def _layer_axes(axis: Any, ndim: int) -> Shape:
-    """Return the axes that are normalised together: from one to the last, or the given ones."""
-    return axis_tuple(axis, ndim)
-
-
-def _infer_layer_norm(x: Aval, gamma: Aval, beta: Aval, *, axis: Any = -1, eps: float = 1e-5) -> Aval:
-    op = "nn.layer_norm"
-    del eps
-    shape = tuple(x.shape[at] for at in _layer_axes(axis, len(x.shape)))
-    fixed(op, "gamma", gamma, shape, x=x)
-    fixed(op, "beta", beta, shape, x=x)
-    floating(op, x=x, gamma=gamma, beta=beta)
-    if 0 in shape and 0 not in [n for at, n in enumerate(x.shape) if at not in _layer_axes(axis, len(x.shape))]:
-        raise refuse(op, f"there are no elements along axis {axis}", x=x)
-    return Aval(x.shape, x.dtype)
-
-
-def _along(v: Elements, x: Elements, axes: Shape) -> Elements:
-    return v.reshape([n if at in axes else 1 for at, n in enumerate(x.shape)])
-
-
-@register_op("nn.layer_norm", infer=_infer_layer_norm, inplace=[(0, 0)])
-def _layer_norm(
-    out: Elements, x: Elements, gamma: Elements, beta: Elements, *, axis: Any = -1, eps: float = 1e-5
-) -> None:
-    axes = _layer_axes(axis, x.ndim)
-    apart = x - x.mean(axis=axes, keepdims=True, dtype=np.float64)
-    normal = apart / np.sqrt(np.square(apart).mean(axis=axes, keepdims=True) + eps)
-    np.copyto(out, normal * _along(gamma, x, axes) + _along(beta, x, axes), casting="same_kind")
-
-
-def _infer_layer_data(g: Aval, x: Aval, gamma: Aval, *, axis: Any = -1, eps: float = 1e-5) -> tuple[Aval, Aval, Aval]:
-    op = "nn.layer_norm_data"
-    del eps
-    shape = tuple(x.shape[at] for at in _layer_axes(axis, len(x.shape)))
-    fixed(op, "gamma", gamma, shape, x=x)
-    return _infer_gradients(op, g, x, gamma, shape)
-
-
-@register_op("nn.layer_norm_data", infer=_infer_layer_data, nout=3, inplace=[(0, 0)])
-def _layer_norm_data(
-    dx: Elements,
-    dgamma: Elements,
-    dbeta: Elements,
-    g: Elements,
-    x: Elements,
-    gamma: Elements,
-    *,
-    axis: Any = -1,
-    eps: float = 1e-5,
-) -> None:
-    axes = _layer_axes(axis, x.ndim)
-    others = tuple(at for at in range(x.ndim) if at not in axes)
-    apart = x - x.mean(axis=axes, keepdims=True, dtype=np.float64)
-    inverse = 1 / np.sqrt(np.square(apart).mean(axis=axes, keepdims=True) + eps)
-    normal = apart * inverse
-    scaled = g * _along(gamma, x, axes)
-    rest = scaled - scaled.mean(axis=axes, keepdims=True, dtype=np.float64)
-    rest = rest - normal * (scaled * normal).mean(axis=axes, keepdims=True)
-    dgamma[...], dbeta[...] = (g * normal).sum(axis=others), g.sum(axis=others, dtype=np.float64)
-    np.copyto(dx, rest * inverse, casting="same_kind")
-
-
-def _spread(v: Any, x: Any, axes: Shape) -> Any:
-    if len(axes) == 1:
-        return over(v, x, axes[0])
-    shape = shape_of(x)
-    return apply(
-        "reshape", v, shape=tuple(n if at in {i % len(shape) for i in axes} else 1 for at, n in enumerate(shape))
-    )
-
-
-@gradient_of("nn.layer_norm", inputs=[0, 1])
-def _layer_norm_rule(node: Any, grads: Any) -> Any:
-    x, gamma, _ = node.inputs
-    return get_op("nn.layer_norm_data")(grads[0], x, gamma, **node.attributes)
-
-
-@gradient_of("nn.layer_norm_data", inputs=[0, 1, 2], takes_none=True)
-def _layer_norm_data_rule(node: Any, grads: Any) -> Any:
-    given = {"axis": node.attributes.get("axis", -1), "eps": node.attributes.get("eps", 1e-5)}
-    g, x, gamma = node.inputs
-    axis: Any = given["axis"]
-    axes: Shape = axis if axis.__class__ is tuple else (axis,)
-
-    def gradients(g: Any, x: Any, gamma: Any) -> Any:
-        scaled = g * _spread(gamma, x, axes)
-        apart = x - apply("mean", x, axis=axes, keepdims=True)
-        inverse = 1 / sqrt(apply("mean", apart * apart, axis=axes, keepdims=True) + given["eps"])
-        normal = apart * inverse
-        rest = scaled - apply("mean", scaled, axis=axes, keepdims=True)
-        rest = rest - normal * apply("mean", scaled * normal, axis=axes, keepdims=True)
-        return rest * inverse, _total(g * normal, gamma, axes), _total(g, gamma, axes)
-
-    heads = [(x * 0 if at == 0 else gamma * 0) if grad is None else grad for at, grad in enumerate(grads)]
-    return pull(gradients, [g, x, gamma], heads)
-
-
-def _total(x: Any, like: Any, axes: Shape) -> Any:
-    """Return the sums over all axes but these."""
-    if len(axes) == 1:
-        return channel_sum(x, axes[0])
-    ndim = len(shape_of(x))
-    kept = {at % ndim for at in axes}
-    return reshape_like(apply("sum", x, axis=tuple(at for at in range(ndim) if at not in kept)), like)
 
 
 def batch_norm(
@@ -390,28 +299,3 @@ def batch_norm_train(
         axis=plain(axis),
     )
     return y, mean, variance
-
-
-def layer_norm(x: ArrayLike, gamma: ArrayLike, beta: ArrayLike, *, axis: Any = -1, eps: float = 1e-5) -> NDArray:
-    """Normalise elements along an axis, or along several together, then scale and shift them.
-
-    Parameters
-    ----------
-    x : array_like
-        Data.
-    gamma, beta : array_like
-        Of the shape of the data along these axes.
-    axis : int or sequence of int, default: -1
-        Along which statistics are taken.
-    eps : float, default: 1e-5
-        What is added to the variance.
-
-    Examples
-    --------
-    >>> import weft
-    >>> weft.nn.layer_norm([[1.0, 3.0]], weft.ones(2), weft.zeros(2), eps=0.0).tolist()
-    [[-1.0, 1.0]]
-    """
-    x = as_array(x)
-    at = plain(axis) if is_index(axis) else tuple(sorted(as_shape(plain(axis))))
-    return one(get_op("nn.layer_norm"), x, as_array(gamma, x), as_array(beta, x), axis=at, eps=as_number(eps, "eps"))

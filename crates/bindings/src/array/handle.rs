@@ -1,24 +1,15 @@
 //! The tape's part of a handle on an array.
 
-use super::family::{self, Family, Piece};
+use super::NDArray;
 use super::moves::Moves;
-use super::node::TapeNode;
-use crate::array::NDArray;
+use crate::tape::family::{Family, Piece};
+use crate::tape::node::{Entry, Saved};
+use crate::tape::outline::Outline;
+use crate::tape::patch::patched;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-/// A value: result `index` of a node.
-pub(crate) struct Entry {
-    pub(crate) node: Py<TapeNode>,
-    pub(crate) index: usize,
-}
-
-impl Entry {
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { node: self.node.clone_ref(py), index: self.index }
-    }
-}
+use weft_array::DType;
 
 /// The tape's part of an array's handle.
 #[derive(Default)]
@@ -172,9 +163,24 @@ pub(crate) fn entry_of(py: Python<'_>, array: &NDArray) -> PyResult<Option<Entry
             Some((entry, _)) => entry,
         },
         Some(last) if last.shows(&array.inner) => last.entry.clone_ref(py),
-        Some(_) => family::patched(py, array, own.map(|(entry, _)| entry), &pieces)?,
+        Some(_) => patched(py, &array.inner, &array.engine, own.map(|(entry, _)| entry), &pieces)?,
     };
     array.tape.set(Some((entry.clone_ref(py), generation)));
     drop::<Vec<Piece>>(pieces);
     Ok(Some(entry))
+}
+
+/// The outline of an array of this shape and dtype beside `like`.
+#[inline]
+pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
+    Outline::beside(py, &like.inner, like.owner(), shape, dtype)
+}
+
+/// Saves the value of an array.
+#[inline]
+pub(crate) fn save(py: Python<'_>, array: &NDArray) -> PyResult<Saved> {
+    let family = array.tape.family(py)?.clone_ref(py);
+    let written = family.get().save();
+    let version = array.inner.version();
+    Ok(Saved { array: array.inner.clone(), engine: array.owner().clone_ref(py), family, version, written })
 }

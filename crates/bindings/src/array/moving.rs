@@ -1,9 +1,9 @@
 //! A tensor goes to other memory, or back; where it was. What its handle means meanwhile is at the head of `moves`.
 
+use super::NDArray;
 use super::handle::{self, entry_of};
-use super::marks::{Mark, Why};
 use super::moves::now;
-use crate::array::NDArray;
+use crate::tape::marks::{Mark, Why};
 use pyo3::prelude::*;
 use std::sync::Arc;
 use weft_array::Array;

@@ -1,15 +1,13 @@
 //! From a push to a node.
 
-use super::Family;
-use super::attributes::Attributes;
-use super::family;
-use super::handle::{Entry, Handle, entry_of};
-use super::listen;
-use super::moves::{elsewhere, now, taken};
-use super::node::{Input, Inputs, Outputs, TapeNode, Value};
-use super::outline::outline;
+use crate::array::handle::{Handle, entry_of, outline, save};
+use crate::array::moves::{elsewhere, now, taken};
 use crate::array::{NDArray, raised};
 use crate::interpreter::errors;
+use crate::tape::attributes::Attributes;
+use crate::tape::family::Family;
+use crate::tape::listen;
+use crate::tape::node::{Entry, Input, Inputs, Outputs, TapeNode, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use std::sync::Arc;
@@ -29,7 +27,7 @@ pub(super) fn has_gradient(dtype: DType) -> bool {
 #[inline]
 pub(super) fn value(py: Python<'_>, array: &NDArray, read: bool) -> PyResult<Value> {
     if read {
-        return Ok(Value::Saved(family::save(py, array)?));
+        return Ok(Value::Saved(save(py, array)?));
     }
     Ok(Value::Outline(outline(py, array, &array.inner.layout().shape, array.inner.dtype())))
 }
