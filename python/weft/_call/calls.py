@@ -1,4 +1,4 @@
-"""`dispatch.call` for ops whose number of results is known where they are called."""
+"""The core's `call` for ops whose number of results is known where they are called."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _call = SymbolCore.call
 
 
 def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """Return the symbol of a call of `op` as functions of arrays make it: a ufunc's may name a mask.
+    """Return the symbol of a call of `op`, or a tuple of those of its results. A ufunc's call may name a mask.
 
     Examples
     --------
@@ -44,28 +44,13 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     prepare = op._prepare
     if prepare is not None:
         attributes = prepare(*arrays, **attributes)
-    if op.ufunc is None or not attributes:
-        return compose_call(op, arrays, attributes)
-    mask = attributes.get("where", True)
-    rest = {key: each for key, each in attributes.items() if key != "where" and each is not None}
-    found = compose_call(op, arrays, rest)
-    if isinstance(mask, bool):
-        return found
-    # What is not computed is undefined where there is no out=.
-    given = constant(mask)
-    return where(given, found, 0) if op.nout == 1 else tuple(where(given, each, 0) for each in found)
-
-
-def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """Return the symbol of a call, or a tuple of those of its results.
-
-    Examples
-    --------
-    >>> import weft
-    >>> from weft._graph.composing import compose_call
-    >>> compose_call(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {})
-    <Symbol add...>
-    """
+    if attributes and op.ufunc is not None:
+        mask = attributes.get("where", True)
+        attributes = {key: each for key, each in attributes.items() if key != "where" and each is not None}
+        if not isinstance(mask, bool):
+            found = compose(op, arrays, attributes)
+            given = constant(mask)  # what is not computed is undefined where there is no out=
+            return where(given, found, 0) if op.nout == 1 else tuple(where(given, each, 0) for each in found)
     inputs: list[SymbolCore] = []
     plain = True
     for x in arrays:

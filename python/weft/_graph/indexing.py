@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from weft._core import NDArray
-from weft._graph.composing import compose_call, constant
+from weft._graph.composing import compose, constant
 from weft._registry.op import get_op
 from weft._registry.shapes import is_index
 from weft._registry.symbol_hook import is_symbol
@@ -54,7 +54,7 @@ def indexed(x: Symbol, key: Any) -> Symbol:
             spec.append("array")
         else:
             spec.append(_integer(each))
-    return cast("Symbol", compose_call(get_op("getitem"), (x, *arrays), {"key": tuple(spec)}))
+    return cast("Symbol", compose(get_op("getitem"), (x, *arrays), {"key": tuple(spec)}))
 
 
 def _positions(given: Any) -> Any:

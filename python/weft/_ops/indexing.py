@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._call.keys import Index
+    from weft._call.operands import Operand
 
 __all__ = ["take", "take_along_axis"]
 
@@ -378,6 +379,14 @@ def _answer_take(x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis
     return x.take(indices, axis=axis)
 
 
+def _taking(x: Operand, indices: Operand, *, axis: SupportsIndex) -> dict[str, Any]:
+    """Return the attributes of a call of `take` in the form that its rule knows."""
+    if isinstance(indices, NDArray) and indices.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"take() takes indices of an integer dtype, not {indices.dtype}")
+    return {"axis": axis_index(axis, x.ndim) if isinstance(x, NDArray) else axis}
+
+
+_take._prepare_by(_taking)
 answers(_take, _answer_take, exact=True)
 
 
@@ -438,6 +447,8 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     >>> weft.take(weft.asarray([10, 20, 30]), weft.asarray([2, 0]), axis=0)
     NDArray([30, 10])
     """
+    if x.__class__ is NDArray and x.ndim and indices.__class__ is NDArray and axis is not None:
+        return one(_take, x, indices, axis=axis, out=out)
     x, positions = _operands("take", x, indices)
     if axis is None or is_only_axis(axis, x.ndim):
         x, axis = flattened(x), 0

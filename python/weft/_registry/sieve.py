@@ -1,6 +1,6 @@
 """What NumPy and Python refuse, as errors of weft: each is also of the built-in class that it was, and has the original as its cause.
 
-Errors are sifted where calls enter (`weft._call.dispatch.call`, `sieved`) and where hosted ops end. What a user's code has raised is
+Errors are sifted where calls enter (`weft._call.dispatch.carry`, `ArrayFunction`, `sieved`) and where hosted ops end. What a user's code has raised is
 its own: there a frame of the traceback is neither weft's nor NumPy's.
 """
 

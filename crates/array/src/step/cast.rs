@@ -1,7 +1,7 @@
 //! Loops that cast elements from one type to another, as C does, and so NumPy.
 //!
-//! Floating-point numbers to integers are left out: the result for one out of range depends on the compiler of NumPy. So is
-//! half precision, which the language does not have.
+//! Floating-point numbers to integers are left out: the result for one out of range depends on the compiler of NumPy. So are
+//! complex numbers to real ones, which are refused elsewhere, and half precision, which the language does not have.
 
 use super::kernel::StridedLoop;
 use crate::DType;
@@ -90,6 +90,20 @@ impl<S: As<f64>> As<Complex<f64>> for S {
     }
 }
 
+impl As<Complex<f64>> for Complex<f32> {
+    #[inline]
+    fn cast(self) -> Complex<f64> {
+        Complex(self.0.cast(), self.1.cast())
+    }
+}
+
+impl As<Complex<f32>> for Complex<f64> {
+    #[inline]
+    fn cast(self) -> Complex<f32> {
+        Complex(self.0.cast(), self.1.cast())
+    }
+}
+
 /// # Safety
 ///
 /// As for the loop that it is.
@@ -159,7 +173,9 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
         DType::UInt64 => of_integer!(u64),
         DType::Float32 => of_float!(f32),
         DType::Float64 => of_float!(f64),
-        DType::Float16 | DType::Complex64 | DType::Complex128 => return None,
+        DType::Complex64 => of!(Complex<f32>: Complex128 => Complex<f64>),
+        DType::Complex128 => of!(Complex<f64>: Complex64 => Complex<f32>),
+        DType::Float16 => return None,
     };
     // SAFETY: it touches nothing but its operands, and takes any bytes for numbers.
     unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) }.map(|kernel| kernel.with_effort(200))
