@@ -78,9 +78,9 @@ mod _core {
     #[pymodule_export]
     use super::engine::variable::Variable;
     #[pymodule_export]
-    use super::face::process::_exit_drain;
-    #[pymodule_export]
     use super::face::nested::Nested;
+    #[pymodule_export]
+    use super::face::process::_exit_drain;
     #[pymodule_export]
     use super::face::scope::Scope;
     #[pymodule_export]
