@@ -1,14 +1,13 @@
 //! Who runs the blocks of a step: also those who become idle while it is under way.
 
+#![cfg(not(miri))] // thousands of blocks, so that those who come find some left
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 use weft_array::{Access, Array, Blocked, Call, DType, push, push_blocked};
 use weft_engine::{Cause, Engine, OpContext, PushOptions, Settings, Wait};
-
-/// Many, so that a worker that becomes idle finds some left.
-const BLOCKS: usize = if cfg!(miri) { 500 } else { 20_000 };
 
 /// Blocks, of which the first lets another op end; the others wait a little for a second thread to run one.
 struct Shared {
@@ -19,7 +18,7 @@ struct Shared {
 
 impl Blocked for Shared {
     fn blocks(&self) -> usize {
-        BLOCKS
+        20_000
     }
 
     fn operations(&self) -> usize {
@@ -86,7 +85,7 @@ struct Seen {
 
 impl Blocked for Falling {
     fn blocks(&self) -> usize {
-        BLOCKS
+        20_000
     }
 
     fn operations(&self) -> usize {

@@ -181,6 +181,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore)] // minutes: all combinations of strides
     fn a_loop_that_leaves_elements_out_is_called_without_gaps() {
         // SAFETY: both run along one axis.
         let (right, wrong) = unsafe { (kernel::<false>().tried(), kernel::<true>().tried()) };

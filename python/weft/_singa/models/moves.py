@@ -9,9 +9,11 @@ refused with a TypeError if it moves in the middle of one; their writes to it du
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from weft._call.devices import device_of, new
+from weft._core import tape_forget, tape_leaf
 from weft._numpy import namespace
 from weft._tape.leaves import check_differentiable, is_own_leaf
 from weft._tape.modes import no_grad
@@ -76,8 +78,9 @@ def _put(x: NDArray, there: NDArray, *, is_leaf: bool) -> None:
         x._become(there)
         return
     check_differentiable(there, f"a tensor whose gradient is wanted, of shape {x.shape},")
-    x.requires_grad = False  # there
+    own = weakref.ref(x)
     try:
+        tape_forget(x)  # by the core's calls, in which no interrupt comes
         x._become(there)
     finally:
-        x.requires_grad = True  # here, or there still
+        tape_leaf(x, own)  # here, or there still
