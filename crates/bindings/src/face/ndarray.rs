@@ -7,9 +7,9 @@ use crate::array::moves::{self, now};
 use crate::array::moving;
 use crate::array::operator::Operator;
 use crate::array::{NDArray, raised};
-use crate::cuda::fences;
 use crate::engine::Engine;
 use crate::interpreter::arguments;
+use crate::interpreter::devices;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::pushes::{Lasting, binary, in_place, memory, unary};
@@ -251,7 +251,7 @@ impl NDArray {
         in_place(slf, &other.0, Operator::Pow)
     }
 
-    /// By identity, as of torch's tensors: `asyncio.gather` keeps what it waits for in a dict.
+    /// By identity, as of torch's tensors: `asyncio.gather` keeps its awaitables in a dict.
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
         slf.as_ptr().addr() >> 4 // objects begin at multiples of 16
     }
@@ -327,7 +327,7 @@ impl NDArray {
         self.at(py, |own| own.inner.bytes())
     }
 
-    /// The engine that runs what is pushed on the array.
+    /// The engine that runs the ops on the array.
     #[getter]
     fn engine(&self, py: Python<'_>) -> Py<Engine> {
         self.engine.clone_ref(py)
@@ -355,7 +355,7 @@ impl NDArray {
     /// Raises
     /// ------
     /// BaseException
-    ///     What the op raised that was to make this value, the original object.
+    ///     The exception of the op that was to make this value, the original object.
     /// WaitTimeoutError
     ///     If the time ran out. The ops go on.
     #[pyo3(signature = (timeout=None))]
@@ -377,7 +377,7 @@ impl NDArray {
     /// -------
     /// bool
     fn is_ready(&self, py: Python<'_>) -> bool {
-        self.at(py, |own| py.detach(|| own.inner.is_ready() && fences::is_done(&own.inner)))
+        self.at(py, |own| py.detach(|| own.inner.is_ready() && devices::is_done(&own.inner)))
     }
 
     /// The exception of the last finished op that was to change the array, without raising it; or None.
@@ -434,7 +434,7 @@ impl NDArray {
         view_of(slf, part, own.inner.dtype()).map(Some)
     }
 
-    /// The same, but that an element is a copy: what is written later does not change it.
+    /// The same, but an element is a copy: later writes do not change it.
     fn _shown(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<Self>>> {
         let py = slf.py();
         let Some(part) = Self::_part(slf, key)? else { return Ok(None) };
@@ -458,7 +458,7 @@ impl NDArray {
         })
     }
 
-    /// Waits, and answers the one element as Python has it; None for several elements, and for what is not the host's.
+    /// Waits, and answers the one element as Python has it; None for several elements, and for memory that is not the host's.
     fn _element(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.element(py)
     }
