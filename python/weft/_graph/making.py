@@ -88,13 +88,7 @@ def Group(symbols: Any) -> Symbol:  # noqa: N802 - its name in NNVM and MXNet; s
     return Symbol(SymbolCore.group([each._core for each in found]))
 
 
-def create(
-    op_name: str,
-    name: str | None = None,
-    *,
-    attr: dict[str, str] | None = None,
-    **attributes: Any,
-) -> Symbol:
+def create(op_name: str, name: str | None = None, *, attr: dict[str, str] | None = None, **attributes: Any) -> Symbol:
     """Return a call of an op whose inputs come later, by calling the symbol.
 
     Parameters
