@@ -164,9 +164,7 @@ def load(path: str | Path) -> Symbol:
 
 
 def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:
-    said = (
-        f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
-    )
+    said = f"the shape of {name!r} is a tuple of lengths, with None for an unknown one, and {shape!r} was given"
     try:
         listed = (shape,) if isinstance(shape, int) else tuple(shape)
         lengths = tuple(None if each is None else operator.index(each) for each in listed)
