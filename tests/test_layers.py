@@ -416,7 +416,9 @@ BINDINGS_NAME_CUDA = {
 def test_few_files_of_the_bindings_know_a_kind_of_device() -> None:
     folder = CRATES / "bindings" / "src"
     files = {path.relative_to(folder): path for path in sources(folder)}
-    found = {name.as_posix() for name, path in files.items() if name.parts[0] != "cuda" and "cuda" in code(path).lower()}
+    found = {
+        name.as_posix() for name, path in files.items() if name.parts[0] != "cuda" and "cuda" in code(path).lower()
+    }
     assert found == BINDINGS_NAME_CUDA
 
 

@@ -73,7 +73,7 @@ def module() -> Any:
     """
     if _initialised_in:
         raise CommunicatorError(
-            f"MPI was initialised in process {_initialised_in[0]}, and this process is a fork of it: MPI survives no fork. "
+            f"MPI was initialised in process {_initialised_in[0]}, and this process was forked from it: MPI survives no fork. "
             "Have mpiexec start the processes, or fork before MPI is initialised"
         )
     return _initialised()
