@@ -167,7 +167,10 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     first = shapes[0] if shapes else ()
     if all(shape == first for shape in shapes):
         return first
-    found = common_shape(shapes)
+    try:
+        found = common_shape(shapes)
+    except OverflowError:  # no array has such a length
+        found = None
     if found is None:
         listed = " ".join(str(each).replace(" ", "") for each in shapes)
         raise ArgumentValueError(f"operands could not be broadcast together with shapes {listed}")
