@@ -405,6 +405,23 @@ def test_few_files_know_a_kind_of_device() -> None:
     assert found == NAMES_CUDA
 
 
+#: Files of the bindings beside CUDA's own room whose code names CUDA: the module's list, and pushes, whose operators have
+#: caches of kernels. The others ask `interpreter/devices.rs`.
+BINDINGS_NAME_CUDA = {
+    "lib.rs",
+    *(f"pushes/{name}.rs" for name in ("compute", "fast", "granting", "kinds", "on_device", "strided")),
+}
+
+
+def test_few_files_of_the_bindings_know_a_kind_of_device() -> None:
+    folder = CRATES / "bindings" / "src"
+    files = {path.relative_to(folder): path for path in sources(folder)}
+    found = {
+        name.as_posix() for name, path in files.items() if name.parts[0] != "cuda" and "cuda" in code(path).lower()
+    }
+    assert found == BINDINGS_NAME_CUDA
+
+
 #: How a call of an array function walks: each stage knows those before it, and none after.
 STAGES = ("scalars", "operands", "plans", "outputs", "callables", "backends", "copies", "door", "dispatch")
 

@@ -45,7 +45,7 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     "clip": (1, lambda: weft.clip(X, 0, 1)),
     "sum": (1, lambda: weft.sum(X, axis=0)),
     "sum over two axes": (1, lambda: weft.sum(X, axis=(0, 1), keepdims=True)),
-    "method sum": (1, lambda: X.sum()),
+    "method sum": (1, X.sum),
     "mean": (1, lambda: weft.mean(X, axis=-1)),
     "std": (1, lambda: weft.std(X, axis=0)),
     "where": (1, lambda: weft.where(MASK, X, Y)),

@@ -129,6 +129,10 @@ def test_broadcast() -> None:
     agree(weft.broadcast_to(made(x), (2, 3, 4)), np.broadcast_to(x, (2, 3, 4)))
     agree(weft.broadcast_arrays(made(x), made(y)), np.broadcast_arrays(x, y))
     assert weft.broadcast_shapes((3, 1), 4) == (3, 4)
+    assert weft.broadcast_shapes((2, 0), (), (1, 1)) == (2, 0)
+    for shapes in [((2**70,), (1, 2)), ((-1,), (1, 2)), ((2,), (3,))]:
+        with pytest.raises(ValueError, match="could not be broadcast together with shapes"):
+            weft.broadcast_shapes(*shapes)
     with pytest.raises(ValueError, match=r"\(3, 1\).*\(2, 4\)"):
         weft.broadcast_to(made(x), (2, 4))
     with pytest.raises(ValueError):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -275,3 +277,16 @@ def test_values_of_views_are_brought_together_before_they_travel() -> None:
     same(x.T, host.T)
     same(x[5:5, ::7], host[5:5, ::7])
     same(weft.broadcast_to(x[::2, 3:4], (20, 50)), np.broadcast_to(host[::2, 3:4], (20, 50)))
+
+
+def test_the_room_of_the_backend_names_no_op() -> None:
+    ops = set(weft.ops.list_ops()) - {"where"}  # a keyword of NumPy's, too
+    room = Path(weft.__file__).parent / "_cuda"
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in room.glob("*.py")}
+    named = {
+        (path.name, node.value)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in ops
+    }
+    assert named == set()

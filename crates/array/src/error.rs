@@ -39,7 +39,7 @@ pub enum ArrayError {
     /// The array's memory must not be written to.
     #[error("the array is read-only")]
     ReadOnly,
-    /// The op that runs on this thread was granted the array, and what it pushed would come too late.
+    /// The op that runs on this thread was granted the array, and its own pushes would come too late.
     #[error(
         "the running op has this array of shape {} among its accesses, and ops that it pushes on it would come \
          after all that was pushed since: compute with its values instead, as numpy.asarray() gives them inside the op",

@@ -95,7 +95,7 @@ mod _core {
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
     #[pymodule_export]
-    use super::graph::values::{Operand, format_value, layout_axes, parse_value};
+    use super::graph::values::{Operand, common_shape, format_value, layout_axes, parse_value};
     #[pymodule_export]
     use super::hearing::record::{
         bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
@@ -146,6 +146,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::interpreter::errors::load(module.py())?;
+        super::interpreter::devices::load(&[&super::cuda::Cuda]);
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
         module.add("TAPE_COERCED", super::hearing::record::Hearing::Coerced)?;

@@ -54,12 +54,7 @@ class _Kernels:
 
 @cache
 def _loop(
-    name: str,
-    inputs: tuple[DType, ...],
-    output: DType,
-    computed: tuple[DType, ...],
-    result: DType,
-    masked: bool,
+    name: str, inputs: tuple[DType, ...], output: DType, computed: tuple[DType, ...], result: DType, masked: bool
 ) -> CudaLoop | None:
     """Return the kernels of a ufunc, or None if there are none."""
     body = expression(name, computed)

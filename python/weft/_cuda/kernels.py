@@ -62,11 +62,7 @@ class RawModule:
     __slots__ = ("_images", "code", "cooperative", "options")
 
     def __init__(
-        self,
-        code: Any,
-        *,
-        options: Sequence[str] = (),
-        enable_cooperative_groups: bool | None = None,
+        self, code: Any, *, options: Sequence[str] = (), enable_cooperative_groups: bool | None = None
     ) -> None:
         source: object = getattr(code, "code", code)
         if not isinstance(source, str):
@@ -100,10 +96,7 @@ class RawModule:
 
 
 def prepare(
-    code: Any,
-    name: str | None,
-    options: Sequence[str] | None,
-    cooperative: bool | None = None,
+    code: Any, name: str | None, options: Sequence[str] | None, cooperative: bool | None = None
 ) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], bytes | int], bool]:
     """Return what `RawKernel` keeps: its name, what is known of its parameters, how it is built, and whether it is cooperative.
 
@@ -151,8 +144,7 @@ def _check_name(module: RawModule, name: str) -> None:
 
 
 def _theirs(
-    kernel: Any,
-    name: str | None,
+    kernel: Any, name: str | None
 ) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], int]]:
     """Return the same for a kernel of CuPy's, which loads it."""
     if not hasattr(kernel, "kernel") or not hasattr(kernel, "code"):

@@ -40,27 +40,19 @@ def attach() -> None:
 
 
 def _graph_of_program(*program: Any) -> Graph:
-    from weft._graph.programs import graph_of  # noqa: PLC0415 - for those alone who look
+    from weft._graph.programs import graph_of  # noqa: PLC0415 - only graphs of programs need it
 
     return graph_of(*program)
 
 
 def _indexed(x: Symbol, key: Any) -> Symbol:
-    from weft._graph.indexing import indexed  # noqa: PLC0415 - for those alone who index a symbol
+    from weft._graph.indexing import indexed  # noqa: PLC0415 - only indexed symbols need it
 
     return indexed(x, key)
 
 
-def _bind(
-    x: Symbol,
-    given: Any,
-    device: Any,
-    arrays: Any,
-    groups: Any,
-    mirror: Any,
-    limit: int | None,
-) -> Executor:
-    from weft._graph.binding import bind, by_position  # noqa: PLC0415 - for those alone who bind
+def _bind(x: Symbol, given: Any, device: Any, arrays: Any, groups: Any, mirror: Any, limit: int | None) -> Executor:
+    from weft._graph.binding import bind, by_position  # noqa: PLC0415 - only executors need it
 
     device, (args, args_grad, grad_req, aux_states) = by_position(given, device, *arrays)
     return bind(x, args, args_grad, grad_req, aux_states, device, groups, Again(mirror, limit))
@@ -69,12 +61,12 @@ def _bind(
 def _simple_bind(
     x: Symbol, device: Any, grad_req: Any, dtypes: Any, groups: Any, shapes: Any, how: tuple[bool, int | None]
 ) -> Executor:
-    from weft._graph.binding import simple_bind  # noqa: PLC0415 - for those alone who bind
+    from weft._graph.binding import simple_bind  # noqa: PLC0415 - only executors need it
 
     return simple_bind(x, device, grad_req, dtypes, groups, shapes, Again(*how))
 
 
 def _summarize(x: Symbol, known: Any) -> str:
-    from weft._graph.symbol_summary import summarize  # noqa: PLC0415 - for those alone who look
+    from weft._graph.symbol_summary import summarize  # noqa: PLC0415 - only graphs of programs need it
 
     return summarize(x, known)

@@ -56,11 +56,7 @@ def _requests(names: Sequence[str], given: Any) -> dict[str, str]:
     return found
 
 
-def by_position(
-    given: tuple[Any, ...],
-    device: Any,
-    *named: Any,
-) -> tuple[Any, tuple[Any, ...]]:
+def by_position(given: tuple[Any, ...], device: Any, *named: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the device, and what goes with it, of arguments by position and by name.
 
     Examples

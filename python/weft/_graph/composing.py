@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
-#: Operands that become constants: NumPy's scalars have dtypes of their own, and only Python's numbers take that of what they meet.
+#: Operands that become constants: NumPy's scalars have dtypes of their own; Python's numbers take the dtype of the other operand.
 _SEQUENCES = (list, tuple, np.ndarray, np.generic)
 #: NumPy's numbers that are longer than any element of an array here, real and complex.
 _LONG: Any = (np.longdouble, np.clongdouble)
@@ -208,7 +208,7 @@ def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., An
                     except TypeError:
                         if _are_of(function, arrays, given):
                             raise
-                # What is no argument of the function is none of the op either, which says so.
+                # The op refuses arguments that the function does not have.
         result = compose_op(op, arrays, name, texts, given)
         return result if op.nout == 1 else tuple(result)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +15,14 @@ from weft._graph.evaluation import Schedule
 from weft._graph.graphs import Graph
 from weft._graph.naming import NameManager, next_name
 from weft._graph.symbols import Symbol
+from weft._program.branches import pairs
 from weft._program.control import cond, scan
+from weft._program.loops import pair
 from weft._program.trees import leaves_of
 from weft._registry.avals import Aval
 from weft._registry.op import get_op
 from weft._registry.symbol_hook import is_symbol
-from weft._tape.pytree import class_of, unflattened
+from weft._tape.pytree import unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
 if TYPE_CHECKING:
@@ -57,11 +59,7 @@ def scanned(f: Callable[..., Any], init: Any, xs: Any, length: int | None, *, re
     noting = _Noting(_manager())
     with noting:
         returned: Any = f(_like(init, given), _like(xs, parts))
-    if class_of(returned) is not tuple or len(returned) != 2:  # carry and row
-        raise ArgumentTypeError(
-            f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
-        )
-    carry, y = returned
+    carry, y = pair(returned)
     kept, made = [x for x in leaves_of(carry) if is_symbol(x)], [x for x in leaves_of(y) if is_symbol(x)]
     if len(kept) != len(carries):
         raise ArgumentValueError(
@@ -102,15 +100,13 @@ def branched(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[A
             raise ArgumentTypeError("cond: branches over symbols return symbols")
         bodies.append((returned, *_closed(found, names, noting.names, f"{name}_{at}")))
     (taken, one, ours), (other, two, theirs) = bodies
-    counts = [len(leaves_of(each)) for each in (taken, other)]
-    if counts[0] != counts[1]:
-        raise ArgumentValueError(f"cond: one branch returns {counts[0]} values, the other {counts[1]}")
+    count = len(pairs(leaves_of(taken), leaves_of(other)))
     attributes = {
         "taken": _text(one),
         "other": _text(two),
         "inputs": tuple(names),
         "outside": (tuple(ours), tuple(theirs)),
-        "results": counts[0],
+        "results": count,
     }
     return _like(taken, make_node(_cond, name, attributes, [p, *given, *ours.values(), *theirs.values()], texts))
 
@@ -197,7 +193,7 @@ def _ordered(symbol: Symbol) -> list[Node]:
     return Graph(symbol).indexed_graph().nodes
 
 
-# What the ops do with arrays, and what passes ask of them.
+# The ops on arrays, and their rules for passes.
 
 
 class _Body:
@@ -338,10 +334,16 @@ def _infer_scan_type(attributes: dict[str, Any], ins: list[Any], outs: list[Any]
     return [found.get(name, each) for name, each in zip(attributes["inputs"], ins, strict=True)], made
 
 
-def _infer_scan(*avals: Aval, **attributes: Any) -> tuple[Aval, ...]:
-    _, shapes = _infer_scan_shape(attributes, [x.shape for x in avals], [None] * attributes["results"])
-    _, dtypes = _infer_scan_type(attributes, [x.dtype for x in avals], [None] * attributes["results"])
-    return tuple(Aval(shape, np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True))
+def _forward(infer_shape: Callable[..., Any], infer_type: Callable[..., Any]) -> Callable[..., tuple[Aval, ...]]:
+    """Return the rule that both of these say forwards."""
+
+    def infer(*avals: Aval, **attributes: Any) -> tuple[Aval, ...]:
+        nothing = [None] * attributes["results"]
+        _, shapes = infer_shape(attributes, [x.shape for x in avals], nothing)
+        _, dtypes = infer_type(attributes, [x.dtype for x in avals], nothing)
+        return tuple(Aval(shape, np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True))
+
+    return infer
 
 
 def _branches(attributes: dict[str, Any]) -> list[tuple[_Body, list[str], list[int]]]:
@@ -356,7 +358,7 @@ def _branches(attributes: dict[str, Any]) -> list[tuple[_Body, list[str], list[i
     ]
 
 
-def _infer_cond(attributes: dict[str, Any], ins: list[Any], outs: list[Any], what: str) -> tuple[list[Any], list[Any]]:
+def _infer_cond(what: str, attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
     ins, outs = list(ins), list(outs)
     for body, names, places in _branches(attributes):
         given = {name: ins[at] for name, at in zip(names, places, strict=True)}
@@ -367,19 +369,7 @@ def _infer_cond(attributes: dict[str, Any], ins: list[Any], outs: list[Any], wha
     return ins, outs
 
 
-def _infer_cond_shape(attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    return _infer_cond(attributes, ins, outs, "shapes")
-
-
-def _infer_cond_type(attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    return _infer_cond(attributes, ins, outs, "types")
-
-
-def _infer_cond_avals(*avals: Aval, **attributes: Any) -> tuple[Aval, ...]:
-    nothing = [None] * attributes["results"]
-    _, shapes = _infer_cond_shape(attributes, [x.shape for x in avals], nothing)
-    _, dtypes = _infer_cond_type(attributes, [x.dtype for x in avals], nothing)
-    return tuple(Aval(shape, np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True))
+_cond_shape, _cond_type = partial(_infer_cond, "shapes"), partial(_infer_cond, "types")
 
 
 # Gradients, of symbols: those of arrays are the tape's.
@@ -469,7 +459,7 @@ def _count_results(given: dict[str, Any]) -> int:
 _scan = register(
     "scan",
     _run_scan,
-    _infer_scan,
+    _forward(_infer_scan_shape, _infer_scan_type),
     num_inputs=_count_scan,
     num_outputs=_count_results,
     infer_shape=_infer_scan_shape,
@@ -479,10 +469,10 @@ _scan = register(
 _cond = register(
     "cond",
     _run_cond,
-    _infer_cond_avals,
+    _forward(_cond_shape, _cond_type),
     num_inputs=_count_cond,
     num_outputs=_count_results,
-    infer_shape=_infer_cond_shape,
-    infer_type=_infer_cond_type,
+    infer_shape=_cond_shape,
+    infer_type=_cond_type,
     gradient=_cond_gradient,
 )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _INPUT = Input()
 #: Elements that an array of integers among the arguments may have: it is written into the node.
 _LARGEST = 1024
-#: What attributes are as they were given, besides sequences and None.
+#: Types of attributes that are kept as given, besides sequences and None.
 _WRITTEN = (bool, int, float, complex, str, np.dtype, slice, EllipsisType)
 
 
@@ -74,7 +74,7 @@ def defer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], unknown: Unk
     return found[0] if kind is None else kind(found)
 
 
-# What is written into the node.
+# The attributes of the node.
 
 
 class _NotWrittenError(Exception):
@@ -139,7 +139,7 @@ def _call(name: str, arguments: Sequence[tuple[str, Any]], arrays: Sequence[Any]
     function = _function(name)
     signature = signature_of(function)
     if signature is None:
-        raise GraphError(f"the function {name!r} says not what it takes")
+        raise GraphError(f"the function {name!r} has no signature")
     rest = iter(arrays)
     given = {key: _filled(template, rest) for key, template in arguments}
     if given.get("device") is not None:
@@ -212,7 +212,7 @@ _COUNTS: dict[str, Callable[[dict[str, Any]], tuple[int | None, Any]]] = {
 }
 
 
-# What the op says of itself.
+# The attributes of the op.
 
 
 def _run(*arrays: NDArray, function: str, arguments: Any, results: int) -> tuple[Any, ...]:
@@ -240,7 +240,7 @@ def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Ava
         arrays = [empty(aval.shape, aval.dtype, engine=engine) for aval in avals]
         return tuple(Aval(x.shape, x.dtype) for x in map(asarray, _call(function, arguments, arrays)))
     except CaptureError as error:
-        raise ShapeError(f"the shapes of what {function}() returns rest on values: {error}") from error
+        raise ShapeError(f"the shapes of the results of {function}() depend on values: {error}") from error
     finally:
         recording.abort()
 

@@ -117,7 +117,7 @@ def gradient(
     found = Graph._of(graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, chosen, note))
     if mirror is not True and memory_limit is None:
         return found
-    from weft._graph.recomputing import recompute  # noqa: PLC0415 - for those alone who ask for it
+    from weft._graph.recomputing import recompute  # noqa: PLC0415 - only memory limits need it
 
     return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit, external="outputs")
 

@@ -46,7 +46,7 @@ def prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
     """
     template = attributes.pop("operands", None)
     show: Callable[..., Any] | None = op.attribute("view", None)
-    # Symbols are values: of memory that is mutated nobody has a view.
+    # Symbols are values: no view shows memory that is mutated.
     if is_mutated and op.attribute("shares_memory", default=False):
         show = None
     return _Kind(op, op if show is None else show, attributes, template)

@@ -243,7 +243,7 @@ class Executor:
         16
         """
         program = self._program
-        if program is None and self._outputs is None:  # planned for who asks, and for the first forward()
+        if program is None and self._outputs is None:  # planned at the first forward(), or when it is asked for
             values, run = self._call(self._forward)
             with _training(mode=False):
                 found = self._forwards(self._forward, values, run, is_train=False)
@@ -299,7 +299,7 @@ class Executor:
         if not self._wanted:
             return
         if self._values is None or self._backward is None:
-            raise GraphError("backward() comes after forward(is_train=True), which keeps what it needs")
+            raise GraphError("backward() comes after forward(is_train=True), which keeps the values that it needs")
         values, schedule = list(self._values), self._backward
         for entry, stand_in in self._stand_ins.items():
             values[entry] = stand_in
@@ -340,7 +340,7 @@ class Executor:
         if not can_record([*own, *grads, *(values[at] for at in heads)]):
             return False
         places = list(values)
-        for at in heads:  # copies, as what is given may be anybody's memory
+        for at in heads:  # copies: the given memory may be shared
             places[at] = self._head_array(str(at), values[at])
         states = [*own, *grads, *(places[at] for at in heads)]
         kept = dict.fromkeys(self._kept(schedule))
@@ -398,7 +398,7 @@ class Executor:
             If an array would change that must not.
         """
         found = self._symbol.infer_shape(**shapes)
-        if found[0] is None:  # what does not follow stays
+        if found[0] is None:  # the unknown stays
             kept = {name: array.shape for name, array in self.arg_dict.items() if name not in shapes}
             found = self._symbol.infer_shape(**kept, **shapes)
         if found[0] is None:

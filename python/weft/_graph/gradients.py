@@ -66,7 +66,7 @@ def call_rule(
     """
     zeros = get_op("zeros_like")
     seen = NodeView(node, inputs, outputs, needs)
-    # What nothing rests on has the gradient zeros; a rule is called only if something rests on one of the results.
+    # A value that nothing depends on has zeros as its gradient; a rule is called only if something depends on one of its results.
     found_grads = (zeros(of) if grad is None else Symbol(grad) for grad, of in zip(grads, seen.outputs, strict=True))
     try:
         answer: Any = rule(seen, tuple(found_grads))

@@ -88,13 +88,7 @@ def Group(symbols: Any) -> Symbol:  # noqa: N802 - its name in NNVM and MXNet; s
     return Symbol(SymbolCore.group([each._core for each in found]))
 
 
-def create(
-    op_name: str,
-    name: str | None = None,
-    *,
-    attr: dict[str, str] | None = None,
-    **attributes: Any,
-) -> Symbol:
+def create(op_name: str, name: str | None = None, *, attr: dict[str, str] | None = None, **attributes: Any) -> Symbol:
     """Return a call of an op whose inputs come later, by calling the symbol.
 
     Parameters
@@ -170,9 +164,7 @@ def load(path: str | Path) -> Symbol:
 
 
 def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:
-    said = (
-        f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
-    )
+    said = f"the shape of {name!r} is a tuple of lengths, with None for an unknown one, and {shape!r} was given"
     try:
         listed = (shape,) if isinstance(shape, int) else tuple(shape)
         lengths = tuple(None if each is None else operator.index(each) for each in listed)

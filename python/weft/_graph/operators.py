@@ -37,10 +37,10 @@ def _compose(dunder: str, *operands: Any) -> Any:
     return hooks.compose(_ops()[dunder], operands, {})
 
 
-#: What operators compose with, and arrays, of which composing says what to write instead.
+#: Operands of operators; of arrays, composing tells what to write instead.
 _ARRAYS = (Symbolic, np.ndarray, NDArray)
 _TAKEN = (*_ARRAYS, bool, int, float, complex, np.generic)
-#: What becomes a constant, too. Comparisons leave it to Python, which asks them whether something is in a list.
+#: These become constants, too. Comparisons leave them to Python, whose `in` calls comparisons.
 _OPERANDS = (*_TAKEN, list, tuple)
 
 

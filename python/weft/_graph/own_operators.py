@@ -89,7 +89,7 @@ def _run(*arrays: NDArray, call: Applied) -> tuple[NDArray, ...]:
     if tape_hears(given):
         rest = iter(given)
         return several(copy.copy(call.fresh)(*[next(rest) if x is None else x for x in call.operands]))
-    # What is an input, or a view of one, is a value of its own here.
+    # Inputs, and views of inputs, are values of their own here.
     return tuple(x.copy() for x in arrays[-call.results :])
 
 

@@ -75,7 +75,7 @@ class _Graph:
         inputs = [self._read(view) for view in step["inputs"]]
         op, attributes, shapes = _op_of(step)
         if op is opaque_op:
-            # What changes an array reads it, too.
+            # A call that changes an array reads it, too.
             changed = [
                 view for view, access in zip(_in_order(step), step["accesses"], strict=True) if access == "mutate"
             ]
@@ -213,13 +213,13 @@ def _said(op: Op, attributes: dict[str, Any], step: _Step, made: Sequence[Aval])
 
     A reduction keeps axes of one element in the step, whatever it says of its result.
     """
-    from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who look
+    from weft._registry.forward import infer_forward  # noqa: PLC0415 - only graphs of programs need it
 
     shapes = [tuple(view["shape"]) for view in step["inputs"]]
     dtypes = [np.dtype(view["dtype"]) for view in step["inputs"]]
     try:
         found = infer_forward(op, attributes, shapes, dtypes)
-    except Exception:  # noqa: BLE001 - whatever a user's rule raises: then it does not say so
+    except Exception:  # noqa: BLE001 - a user's rule may raise anything: then it states nothing
         return None
     alike = len(found) == len(made) and all(
         dtype == aval.dtype and [n for n in shape if n != 1] == [n for n in aval.shape if n != 1]

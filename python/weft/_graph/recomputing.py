@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def recompute(
-    graph: Graph,
-    forward: Any,
-    memory_limit: int | None = None,
-    memory: str = "min",
-    external: str | Iterable[str] = (),
+    graph: Graph, forward: Any, memory_limit: int | None = None, memory: str = "min", external: str | Iterable[str] = ()
 ) -> Graph:
     """Return the graph with calls made again that `forward` rests on, instead of kept for what comes later.
 

@@ -157,7 +157,7 @@ def _infer_opaque(*inputs: Aval, name: str, results: Any, attributes: str | None
 def opaque_op(*arrays: Elements, name: str, results: Any, attributes: str | None = None) -> NoReturn:
     """Stand for what was recorded and has no rule of its own; a replay of the program runs it."""
     del arrays, results, attributes
-    raise GraphError(f"{name!r} was recorded, and is known by what it reads and writes alone: replay the program")
+    raise GraphError(f"{name!r} was recorded: a graph knows only its reads and writes; replay the program")
 
 
 def _count(given: dict[str, Any]) -> int:

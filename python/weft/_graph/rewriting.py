@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._core import (
-    Node,
-    graph_apply_pass,
-    graph_correct_layout,
-    graph_fold_constants,
-    graph_functionalise,
-)
+from weft._core import Node, graph_apply_pass, graph_correct_layout, graph_fold_constants, graph_functionalise
 from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
 from weft._graph.constants import LARGEST, constant
 from weft._graph.evaluation import Schedule

@@ -382,7 +382,7 @@ class Symbol(Operators):
         """Write the symbol to a file that `weft.symbol.load` reads."""
         Path(path).write_text(self.tojson(), encoding="utf-8")
 
-    # What it is for
+    # Uses
 
     def gradient(self, wrt: str | Symbol | Sequence[str | Symbol]) -> Symbol:
         """Return a symbol of the gradients of the outputs, of which the heads are ones, one for each name or variable.

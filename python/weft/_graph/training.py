@@ -87,7 +87,7 @@ def trained_graph(
     graph = infer_type(graph, {name: each for name, each in dtypes.items() if name in there})
     if graph.attrs["shape_num_unknown_nodes"]:
         if again.wanted:
-            raise ShapeError("what is computed again is chosen by sizes, and shapes do not follow from the arguments")
+            raise ShapeError("calls to compute again are chosen by size, and shapes do not follow from the arguments")
         return Trained(graph._core, None)
     graph = eliminate_identity(graph)
     if again.wanted:

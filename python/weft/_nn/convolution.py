@@ -99,14 +99,7 @@ def convolved(
 
 @lru_cache(maxsize=1024)
 def product(
-    name: str,
-    product: str,
-    dtype: DType,
-    data: Shape,
-    weight: Shape,
-    results: Shape,
-    bias: bool,
-    **given: Any,
+    name: str, product: str, dtype: DType, data: Shape, weight: Shape, results: Shape, bias: bool, **given: Any
 ) -> Kernel | None:
     """Return the core's kernel of one of a convolution's products, given the shapes of all three."""
     windows, groups = convolved(name, data[2:], weight[2:], **given)

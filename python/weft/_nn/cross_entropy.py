@@ -51,13 +51,7 @@ def _check_labels(op: str, logits: Aval, labels: Aval) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _kernel(
-    name: str,
-    dtype: DType,
-    logits: Shape,
-    gradient: bool,
-    classes: DType | None,
-) -> Kernel | None:
+def _kernel(name: str, dtype: DType, logits: Shape, gradient: bool, classes: DType | None) -> Kernel | None:
     if 0 in logits:
         return None
     return kernel_cross_entropy(name, dtype, [math.prod(logits[:-1]), logits[-1]], gradient, classes)

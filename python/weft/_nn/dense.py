@@ -212,12 +212,7 @@ def _dense_rows_rule(node: Any, grads: Any) -> Any:
 
 
 def dense(
-    x: ArrayLike,
-    weight: ArrayLike,
-    bias: ArrayLike | None = None,
-    *,
-    units: int | None = None,
-    flatten: bool = False,
+    x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *, units: int | None = None, flatten: bool = False
 ) -> NDArray:
     """Multiply data by weights along their last axis: ``x @ weight.T + bias``.
 

@@ -66,13 +66,7 @@ def _embedding(out: Elements, indices: Elements, weight: Elements) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _lookup(
-    name: str,
-    dtype: DType,
-    numbers: DType,
-    sizes: tuple[int, int, int],
-    gradient: bool,
-) -> Kernel | None:
+def _lookup(name: str, dtype: DType, numbers: DType, sizes: tuple[int, int, int], gradient: bool) -> Kernel | None:
     return None if 0 in sizes else kernel_lookup(name, dtype, numbers, list(sizes), gradient)
 
 

@@ -87,7 +87,7 @@ def _infer_lstm(z: Aval, c: Aval) -> tuple[Aval, Aval]:
     return found, found
 
 
-# All that they return is computed before any of it is written: what is read may lie where it goes.
+# All results are computed before one is written: so an operand may lie where a result goes.
 @register_op("nn.lstm_gates", infer=_infer_lstm, nout=2, inplace=[(1, 1)])
 def _lstm_gates(h: Elements, cell: Elements, z: Elements, c: Elements) -> None:
     h[...], cell[...], _ = lstm_forward(z, c)

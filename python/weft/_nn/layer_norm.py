@@ -74,13 +74,7 @@ def _layer_norm(
 
 
 @lru_cache(maxsize=1024)
-def _kernel(
-    name: str,
-    dtype: DType,
-    sizes: tuple[int, int],
-    gradient: bool,
-    eps: float,
-) -> Kernel | None:
+def _kernel(name: str, dtype: DType, sizes: tuple[int, int], gradient: bool, eps: float) -> Kernel | None:
     return None if 0 in sizes else kernel_layer_norm(name, dtype, list(sizes), gradient, eps)
 
 

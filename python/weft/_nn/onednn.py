@@ -10,11 +10,10 @@ from pathlib import Path
 from weft._core import open_onednn
 
 _VARIABLE = "WEFT_ONEDNN_LIBRARY"
-#: Its name, and the folder of an environment in which wheels leave it.
-_NAME, _FOLDER = {
-    "win32": ("dnnl.dll", "Library/bin"),
-    "darwin": ("libdnnl.3.dylib", "lib"),
-}.get(sys.platform, ("libdnnl.so.3", "lib"))
+#: Its name, and the folder of its wheels in an environment.
+_NAME, _FOLDER = {"win32": ("dnnl.dll", "Library/bin"), "darwin": ("libdnnl.3.dylib", "lib")}.get(
+    sys.platform, ("libdnnl.so.3", "lib")
+)
 
 
 def _candidates() -> list[str]:

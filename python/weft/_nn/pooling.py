@@ -49,14 +49,7 @@ def pooled(
 
 
 @lru_cache(maxsize=1024)
-def _kernel(
-    name: str,
-    pool: str,
-    dtype: DType,
-    shape: Shape,
-    include: bool | None,
-    **given: Any,
-) -> Kernel | None:
+def _kernel(name: str, pool: str, dtype: DType, shape: Shape, include: bool | None, **given: Any) -> Kernel | None:
     if 0 in shape:
         return None
     windows = pooled(name, shape, **given)
@@ -72,11 +65,7 @@ def _pushing(name: str, pool: str, *, data: int | None) -> Callable[..., bool]:
     """Return what pushes a pooling; its data, of which at least the shape counts, are operand `data`, or the result."""
 
     def push(
-        outputs: tuple[NDArray],
-        operands: tuple[NDArray, ...],
-        *,
-        count_include_pad: bool | None = None,
-        **given: Any,
+        outputs: tuple[NDArray], operands: tuple[NDArray, ...], *, count_include_pad: bool | None = None, **given: Any
     ) -> bool:
         shape = outputs[0].shape if data is None else operands[data].shape
         if pool in ("mean", "to_mean"):
@@ -368,9 +357,4 @@ def avg_pool(
 
 
 def _attributes(kernel: Any, stride: Any, padding: Any, *, ceil_mode: bool) -> dict[str, Any]:
-    return {
-        "kernel": plain(kernel),
-        "stride": plain(stride),
-        "padding": plain(padding),
-        "ceil_mode": bool(ceil_mode),
-    }
+    return {"kernel": plain(kernel), "stride": plain(stride), "padding": plain(padding), "ceil_mode": bool(ceil_mode)}

@@ -52,14 +52,7 @@ def _order(steps: int, *, reverse: bool) -> Iterable[int]:
 
 
 @lru_cache(maxsize=1024)
-def _sequence(
-    name: str,
-    mode: str,
-    dtype: DType,
-    shape: Shape,
-    gradient: bool,
-    reverse: bool,
-) -> Kernel | None:
+def _sequence(name: str, mode: str, dtype: DType, shape: Shape, gradient: bool, reverse: bool) -> Kernel | None:
     return None if 0 in shape else kernel_sequence(name, dtype, mode, list(shape), gradient, reverse)
 
 
@@ -67,11 +60,7 @@ def _pushing(mode: str | None) -> Callable[..., bool]:
     """Return what pushes a layer's steps; its results' shape is that of the first."""
 
     def push(
-        outputs: tuple[NDArray, ...],
-        operands: tuple[NDArray, ...],
-        *,
-        activation: str = "tanh",
-        reverse: bool = False,
+        outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, activation: str = "tanh", reverse: bool = False
     ) -> bool:
         name, y = f"nn.{mode or 'rnn'}_sequence", outputs[0]
         return run(_sequence(name, mode or activation, y.dtype, y.shape, False, reverse), outputs, operands)
@@ -79,13 +68,7 @@ def _pushing(mode: str | None) -> Callable[..., bool]:
     return push
 
 
-def _backwards(
-    mode: str,
-    outputs: tuple[NDArray, ...],
-    operands: tuple[NDArray, ...],
-    *,
-    reverse: bool,
-) -> bool:
+def _backwards(mode: str, outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, reverse: bool) -> bool:
     """Push the gradients of products and states."""
     dy = operands[0]
     name = f"nn.{mode if mode in ('lstm', 'gru') else 'rnn'}_sequence_data"

@@ -132,14 +132,7 @@ class Windows:
 
 @lru_cache(maxsize=1024)
 def windows_of(
-    op: str,
-    lengths: Shape,
-    kernel: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    *,
-    up: bool = False,
+    op: str, lengths: Shape, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, up: bool = False
 ) -> Windows:
     """Return the windows that fit into axes of these lengths; for `up`, also one that begins inside and ends outside.
 

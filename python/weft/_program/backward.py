@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weft._core import Recording, TapeNode
 
 
-class Inseparable(Exception):  # noqa: N818 - nobody sees it: the call runs as Python
+class Inseparable(Exception):  # noqa: N818 - it stays inside: the call runs as Python
     """The function's gradient is no program of its own."""
 
 
@@ -73,7 +73,7 @@ class Graded:
                 found = tape_entry(placeholders[at])
                 self._nodes[at] = None if found is None else found[0]
             elif standing:
-                # What is no leaf itself may be written to.
+                # An argument that is no leaf may be written to.
                 inner, self._nodes[at] = tape_apart(placeholders[at], None, leaf=True)
                 self.given[at], _ = tape_apart(inner, get_op("tape.identity"))
         self._first = [tape_entry(x) for x in self.given]
@@ -153,7 +153,7 @@ class Graded:
                 seeds += 1
         try:
             answer = {node: gradient for node, _, gradient in walk(heads, [*nodes, *outside], heard=False)}
-        except Exception as error:  # whatever a rule raises: it will again, where gradients are asked for
+        except Exception as error:  # a rule may raise anything: it raises again when gradients are asked for
             raise Inseparable from error
         return Pull(
             at, outputs, targets, wanted, outside, seeds, tuple(answer.get(node) for node in (*nodes, *outside))

@@ -10,12 +10,23 @@ import numpy as np
 
 from weft import _core
 from weft._call.operands import as_array
-from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_paused
+from weft._core import NDArray, tape_entry, tape_note, tape_paused
 from weft._ops.creation import zeros
 from weft._ops.elementwise import not_equal
 from weft._ops.searching import where
 from weft._program import record
-from weft._program.subrecordings import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
+from weft._program.subrecordings import (
+    KEPT,
+    Again,
+    Heard,
+    handle_of,
+    heard_in,
+    leaf_of,
+    moment,
+    note_names,
+    own_result,
+    shown,
+)
 from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
@@ -48,9 +59,12 @@ def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple
         note_names(branch)
     one = _recorded(f, args, None)
     other = _recorded(g, args, one.leaves)
-    if any(isinstance(theirs, NDArray) and not isinstance(ours, NDArray) for ours, theirs in _pairs(one, other)):
+    if any(
+        isinstance(theirs, NDArray) and not isinstance(ours, NDArray)
+        for ours, theirs in pairs(one.leaves, other.leaves)
+    ):
         one = _recorded(f, args, other.leaves)
-    for ours, theirs in _pairs(one, other):
+    for ours, theirs in pairs(one.leaves, other.leaves):
         _check(ours, theirs)
     if one.why is not None or other.why is not None:
         return _both(choice, f, g, args)
@@ -61,10 +75,11 @@ def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple
     return unflattened(one.returned, iter(results))
 
 
-def _pairs(one: _Recorded, other: _Recorded) -> list[tuple[Any, Any]]:
-    if len(one.leaves) != len(other.leaves):
-        raise ArgumentValueError(f"cond: one branch returns {len(one.leaves)} values, the other {len(other.leaves)}")
-    return list(zip(one.leaves, other.leaves, strict=True))
+def pairs(one: list[Any], other: list[Any]) -> list[tuple[Any, Any]]:
+    """Return the values of two branches side by side."""
+    if len(one) != len(other):
+        raise ArgumentValueError(f"cond: one branch returns {len(one)} values, the other {len(other)}")
+    return list(zip(one, other, strict=True))
 
 
 def _check(one: Any, other: Any) -> None:
@@ -84,11 +99,7 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
 
         def handle(x: Any) -> NDArray:
             made = as_array(x)
-            if tape_hears((made,)):
-                made, node = handle_of(made, leaf=True, heard=False)
-                if node is not None:
-                    own.append(node)
-            return made
+            return leaf_of(made, made, own)
 
         returned = branch(*(replaced(x, handle) for x in args))
         leaves = leaves_of(returned)
@@ -100,7 +111,7 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
                 theirs = others[at] if others is not None and at < len(others) else None
                 if not isinstance(x, NDArray) and (x is None or not _is_number_beside(x, theirs)):
                     continue
-                leaves[at] = _own(part, _beside(x, theirs), made)
+                leaves[at] = own_result(part, _beside(x, theirs), made)
                 made.append(leaves[at])
         why = part.end(tuple(made))
     except BaseException:
@@ -131,10 +142,6 @@ def _beside(x: Any, theirs: Any) -> NDArray:
     return as_array(np.asarray(x, np.result_type(np.asarray(x), np.asarray(theirs))))
 
 
-def _own(part: _core.Part, x: NDArray, made: Sequence[NDArray]) -> NDArray:
-    return x if part.makes(x) and not any(x._shares_buffer(other) for other in made) else fresh(x)
-
-
 def _both(choice: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Return what is chosen of the results of both branches, which both run."""
     taken, other = f(*args), g(*args)
@@ -161,7 +168,7 @@ def _note(
     tape_note(rule, None, (*given, *outside), tuple(results), (1 << min(len(given), KEPT)) - 1, False)
 
 
-class _Again:
+class _Again(Again):
     """What the tape knows of a choice: the op of a node, whose rule computes the branch that was taken once more."""
 
     name = "cond"
@@ -175,10 +182,6 @@ class _Again:
     ) -> None:
         self._choice, self._branches, self._args = choice, branches, args
         self._outside = outside
-
-    def attribute(self, key: str, default: object = None) -> Any:
-        """Return the rule, as an op does, and that it knows what to do where a result has no gradient."""
-        return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
         from weft._program.control import cond  # noqa: PLC0415 - which knows this module

@@ -76,7 +76,7 @@ class Settings:
 
     def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:
         """Return the parameters that a call gives arguments to."""
-        # What takes any number takes `self`, too, and is there for the others.
+        # A function of any number of arguments takes `self` among them.
         takes_all = self.parameters[:1] and self.parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
         return self.parameters if takes_all or not bound else self.parameters[1:]
 
@@ -101,7 +101,7 @@ def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, bool] | No
 class ProgramFunction(Signatures):
     """A function whose calls are recorded once and replayed. Made by `weft.program`."""
 
-    # Calls come to the core first; it calls `_record` for what it has not seen, and the other methods of one underscore.
+    # The core takes calls first: it calls `_record` for unknown signatures, and the other methods of one underscore.
     __wrapped__: Callable[..., Any]
     __qualname__: str
 
@@ -126,7 +126,7 @@ class ProgramFunction(Signatures):
         self.history: History = History(settings.name) if of is None else of.history
         self._methods: dict[int, tuple[weakref.ref[Any], ProgramFunction]] = {}
 
-    # What a user calls.
+    # The face for users.
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -182,7 +182,7 @@ class ProgramFunction(Signatures):
         for _, method in tuple(self._methods.values()):
             method.clear()
 
-    # What the core calls.
+    # Called by the core.
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, ...]:
         """Return the arguments in the order of the parameters."""
@@ -245,7 +245,7 @@ class ProgramFunction(Signatures):
         graded = [isinstance(leaf, NDArray) and leaf.requires_grad for leaf in leaves]
         return any(graded) and any(graded[one] or graded[other] for one, other, _ in self._overlaps(leaves))
 
-    # What calls on the tape ask for.
+    # For calls on the tape.
 
     def pulled(self, taped: Taped, dys: Arrays, sums: Arrays) -> tuple[Pull, Parted]:
         """Record the way back for gradients and sums of these layouts; Inseparable if that cannot be."""
@@ -278,7 +278,7 @@ class ProgramFunction(Signatures):
         return [parameter.name for parameter in self._settings.of(self._instance is not None)]
 
     def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:
-        from weft._program.verify import verified  # noqa: PLC0415 - for those alone who ask for it
+        from weft._program.verify import verified  # noqa: PLC0415 - only verified calls need it
 
         return verified(self, program, arguments)
 
@@ -380,7 +380,7 @@ class ProgramFunction(Signatures):
                 args.append(value)
         return self._settings.function(*args, **kwargs)
 
-    # What Python calls.
+    # Called by Python.
 
     def __get__(self, instance: object, owner: type | None = None) -> ProgramFunction:
         """Return the program function of an instance: each has programs of its own."""

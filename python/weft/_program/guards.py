@@ -24,16 +24,16 @@ from weft._tape.pytree import class_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: Libraries whose modules nobody rebinds names in while a program runs.
+#: Libraries whose modules keep their names while a program runs.
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
 _EQUAL = (int, float, str)
 _KEPT = (types.ModuleType, types.FunctionType, ArrayFunction, types.BuiltinFunctionType, type, type(None), bool)
-#: Instructions that leave what was read where it is.
+#: Instructions that leave a value on the stack.
 _TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"})
 _MISSING = object()
-#: Kinds of roots that are objects, of which attributes are read: the object itself stays what it is.
+#: Kinds of roots that are objects with attributes: the object itself stays the same.
 _OWNERS = ("instance", "object")
-#: How attributes of objects are found where nobody has changed that.
+#: The usual ways to find attributes of objects.
 _PLAIN_LOOKUPS = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
 #: Classes of classes that find attributes as Python does.
 _PLAIN_METACLASSES = (type, ABCMeta)
@@ -104,7 +104,7 @@ class _Bound:
     root: tuple[str, Any, str]
 
 
-#: Of the first parameters: what they are bound to, None where that is not looked into.
+#: The values of the first parameters; None where their attributes are not read.
 _Firsts: TypeAlias = "tuple[_Bound | None, ...]"
 
 
@@ -122,7 +122,7 @@ def _itself(value: object) -> object:
 def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:
     """Return the function of Python that runs in the end, None if there is none, and what its first parameters are bound to."""
     while not isinstance(function, types.FunctionType):
-        if isinstance(function, partial):  # what it gives by name is a default, and counts as an argument
+        if isinstance(function, partial):  # a value that it gives by name is a default, and counts as an argument
             first, function = (*(_held(value, "") for value in function.args), *first), function.func
         elif isinstance(function, types.MethodType):
             first, function = (_held(function.__self__, "self"), *first), function.__func__
@@ -166,7 +166,7 @@ def _follow(
             value = function.__globals__.get(read.name, _MISSING)
             _enter(found, read, value, ("global", function.__globals__, read.name))
             _neighbour(value, function, found, seen)
-    if hasattr(function, "__wrapped__"):  # what a decorator's function stands for
+    if hasattr(function, "__wrapped__"):  # the function that a decorator has wrapped
         _follow(function.__wrapped__, first, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
 
 

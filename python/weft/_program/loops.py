@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft._call.operands import as_array
-from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_paused
+from weft._core import NDArray, empty, tape_entry, tape_note, tape_paused
 from weft._ops.creation import full, zeros_like
 from weft._ops.joining import concatenate, stack
 from weft._program import record
 from weft._program.subrecordings import (
     KEPT,
+    Again,
     Heard,
     as_arrays,
     form_of,
-    fresh,
     handle_of,
     heard_in,
+    leaf_of,
     moment,
     note_names,
     once,
+    own_result,
     shown,
 )
 from weft._program.trees import arrays_of, leaves_of, replaced
@@ -70,7 +72,7 @@ def unrolled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: b
     ys: list[Any] = []
     known = arrays_of(init)
     for row in _order(rows, reverse=reverse):
-        carry, y = _pair(f(carry, replaced(xs, partial(_row, row))))
+        carry, y = pair(f(carry, replaced(xs, partial(_row, row))))
         _check_carry(known, arrays_of(carry))
         ys.append(y)
     return carry, _stacked(ys[::-1] if reverse else ys)
@@ -100,7 +102,7 @@ def _row(row: int, x: Any) -> NDArray:
     return as_array(x)[row]
 
 
-def _pair(returned: Any) -> tuple[Any, Any]:
+def pair(returned: Any) -> tuple[Any, Any]:
     if class_of(returned) is not tuple or len(returned) != 2:  # carry and row
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
@@ -157,8 +159,7 @@ class _Results:
 
     def add(self, x: NDArray) -> int:
         """Add an array that the part has made, or a copy of it; return its number."""
-        own = self.part.makes(x) and not any(x._shares_buffer(other) for other in self.made)
-        self.made.append(x if own else fresh(x))
+        self.made.append(own_result(self.part, x, self.made))
         return len(self.made) - 1
 
 
@@ -170,11 +171,11 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
     try:
         since = moment()
         nodes: list[TapeNode] = []
-        carries = [_placeholder(part, x, nodes, row=False) for x in given]
-        parts = [_placeholder(part, x, nodes, row=True) for x in walked]
+        carries = [leaf_of(part.input(x, False), x, nodes) for x in given]
+        parts = [leaf_of(part.input(x, True), x, nodes) for x in walked]
         taken, passed = iter(carries), iter(parts)
         inside = replaced(init, lambda _: next(taken))
-        carry, y = _pair(f(inside, replaced(xs, lambda _: next(passed))))
+        carry, y = pair(f(inside, replaced(xs, lambda _: next(passed))))
         found = [as_array(x) for x in arrays_of(carry)]
         _check_carry(given, found)
         heard = heard_in([*found, *leaves_of(y)], nodes, since)
@@ -219,15 +220,6 @@ def _leaves(like: Any, arrays: Sequence[NDArray]) -> Any:
     return (next(rest) if isinstance(leaf, NDArray) else leaf for leaf in leaves_of(like))
 
 
-def _placeholder(part: _core.Part, x: NDArray, nodes: list[TapeNode], *, row: bool) -> NDArray:
-    made = part.input(x, row)
-    if tape_hears((x,)):
-        made, node = handle_of(made, leaf=True, heard=False)
-        if node is not None:
-            nodes.append(node)
-    return made
-
-
 def _carried(
     part: _core.Part, carries: Sequence[NDArray], found: Sequence[NDArray], results: _Results, rows: int
 ) -> list[int] | None:
@@ -244,7 +236,7 @@ def _carried(
         elif not part.makes(x, whole=False) or not x._contiguous:
             return None
         kinds.append(results.add(x))
-    # What is handed on from place to place is an array that was given, until a new one has come through.
+    # A carry that moves from place to place shows a given array until a new one has come through.
     if sources and (rows <= len(carries) or any(_ends_nowhere(at, sources) for at in sources)):
         return None
     if any(kinds[source] == _SAME for source in sources.values()):
@@ -287,7 +279,7 @@ def _place(x: NDArray, outputs: Sequence[NDArray]) -> int:
     return next(at for at, other in enumerate(outputs) if other is x)
 
 
-class _Again:
+class _Again(Again):
     """What the tape knows of a loop: the op of a node, whose rule is a loop the other way round.
 
     Each turn of that computes the body of a row once more, from the carry that the loop has kept of it, and walks back
@@ -327,10 +319,6 @@ class _Again:
         count = len(self.places[0])
         self._kept = tuple(outputs[KEPT:count])
         return min(count, KEPT)
-
-    def attribute(self, key: str, default: object = None) -> Any:
-        """Return the rule, as an op does, and that it knows what to do where a result has no gradient."""
-        return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
         for x, version in self._versions:

@@ -68,9 +68,9 @@ class Program:
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
-        self._known = known  # what names that the function reads are bound to
-        self._heard = False  # whether the tape goes on from what calls return
-        self._taped: Taped | None = None  # what then runs; without it, the function as it is
+        self._known = known  # the values of the names that the function reads
+        self._heard = False  # whether the tape goes on from results of calls
+        self._taped: Taped | None = None  # the recorded program; without it, the function itself
 
     @property
     def _structured(self) -> Structure:
@@ -182,7 +182,7 @@ class Program:
         >>> print(step.lower(weft.ones(3)).summary())  # doctest: +ELLIPSIS
         program ...
         """
-        from weft._program.summary import Summary  # noqa: PLC0415 - for those alone who look
+        from weft._program.summary import Summary  # noqa: PLC0415 - only pictures need it
 
         return Summary(self.name, self._compiled)
 

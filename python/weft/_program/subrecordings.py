@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft._call.operands import as_array
-from weft._core import NDArray, beside, copy_elements, tape_apart, tape_entry, tape_keep
+from weft._core import NDArray, beside, copy_elements, tape_apart, tape_entry, tape_hears, tape_keep
 from weft._program.record import inlining
 from weft._program.trees import leaves_of, replaced
 from weft._registry.op import get_op
@@ -50,6 +50,34 @@ def handle_of(x: NDArray, *, leaf: bool, heard: bool) -> tuple[NDArray, TapeNode
     op = get_op("tape.identity") if heard and tape_entry(x) is not None else None
     found: tuple[NDArray, TapeNode | None] = tape_apart(x, op, leaf=leaf)
     return found
+
+
+def leaf_of(x: NDArray, given: NDArray, nodes: list[TapeNode]) -> NDArray:
+    """Return what stands for an array in a part: where the tape would hear of `given`, a leaf, whose node `nodes` gets."""
+    if not tape_hears((given,)):
+        return x
+    made, node = handle_of(x, leaf=True, heard=False)
+    if node is not None:
+        nodes.append(node)
+    return made
+
+
+def own_result(part: _core.Part, x: NDArray, made: Sequence[NDArray]) -> NDArray:
+    """Return an array as a result of a part beside others: itself, if the part has made it, or a copy."""
+    return x if part.makes(x) and not any(x._shares_buffer(other) for other in made) else fresh(x)
+
+
+class Again:
+    """The tape's op of a node that stands for a part: a loop or a choice, whose rule computes the part once more."""
+
+    name = ""
+
+    def attribute(self, key: str, default: object = None) -> Any:
+        """Return the rule, as an op does, and that it takes None for the gradient of a result that nothing depends on."""
+        return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
+
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
+        raise NotImplementedError
 
 
 def fresh(x: NDArray) -> NDArray:

@@ -89,7 +89,7 @@ class Taped:
         read = [source for source in parted[2] if source[0] in {"argument", "result"}]
         self._arguments = {number for kind, number in read if kind == "argument"}
         self._results = {number for kind, number in read if kind == "result"}
-        # What the gradient reads where it lies. The handle that the function knows tells who has written to it.
+        # Values that the gradient reads in place. The handle of the function tells of later writes.
         states = self._default.program.states
         leaves = [node.leaf for node in pull.outside]
         self._states = [
@@ -252,7 +252,7 @@ class _Call:
         taped, pull = self._taped, self._taped.pull
         if not taped.is_pure:
             raise GradientError(
-                f"the gradient of the gradient of the program {self.name!r} asks for the values that it was computed from, "
+                f"the gradient of the gradient of the program {self.name!r} needs the values that it was computed from, "
                 "and the program draws, or writes to arguments or to what it refers to: call it in a block of weft.eager()"
             )
         given: list[NDArray] = []

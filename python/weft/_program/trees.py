@@ -14,7 +14,7 @@ from weft.errors import ArgumentTypeError, CaptureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What a call returns, as `weft._core.Signatures` reads it: a kind, what it says, and its parts.
+#: The results of a call, as `weft._core.Signatures` reads them: a kind, its data, its parts.
 Structure: TypeAlias = "tuple[Any, ...]"
 
 

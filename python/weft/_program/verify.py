@@ -39,7 +39,7 @@ class _Bits:
             return
         try:
             array = _host(value)
-        except Exception as error:  # noqa: BLE001 - whatever an op raised is what is compared
+        except Exception as error:  # noqa: BLE001 - the exceptions of ops are compared
             self.facts = type(error), str(error)
             return
         self.facts = array.shape, array.dtype

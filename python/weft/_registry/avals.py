@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from weft._core import common_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -166,16 +167,14 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     first = shapes[0] if shapes else ()
     if all(shape == first for shape in shapes):
         return first
-    length = max(map(len, shapes))
-    lengths = [1] * length
-    for shape in shapes:
-        for axis, size in enumerate(shape, length - len(shape)):
-            if size != 1 and size != lengths[axis]:
-                if lengths[axis] != 1:
-                    listed = " ".join(str(each).replace(" ", "") for each in shapes)
-                    raise ArgumentValueError(f"operands could not be broadcast together with shapes {listed}")
-                lengths[axis] = size
-    return tuple(lengths)
+    try:
+        found = common_shape(shapes)
+    except OverflowError:  # no array has such a length
+        found = None
+    if found is None:
+        listed = " ".join(str(each).replace(" ", "") for each in shapes)
+        raise ArgumentValueError(f"operands could not be broadcast together with shapes {listed}")
+    return found
 
 
 def result_dtype(*avals: Aval) -> DType:

@@ -260,7 +260,7 @@ def _push_all_reduce(
     results: tuple[NDArray, ...], given: tuple[NDArray, ...], *, reduction: str, communicator: str
 ) -> bool:
     (result,), (x,) = results, given
-    same = result._shares_buffer(x)  # whoever chose the place has seen to it that it is the same then
+    same = result._shares_buffer(x)  # its author has seen to it that the place is the same then
     _push_reduction("all_reduce", result, x, find(communicator), reduction, x.size, in_place=same)
     return True
 
@@ -331,7 +331,7 @@ def recv(comm: Communicator, x: NDArray, source: int, tag: int) -> NDArray:
     try:
         check_writable(x)
     except ValueError as error:
-        raise CommunicatorValueError(f"recv() cannot write what comes: {error}") from None
+        raise CommunicatorValueError(f"recv() cannot write the message: {error}") from None
     peer = _rank(comm, source, "source")
     here = x._now
     target = _packed(here, empty=True)

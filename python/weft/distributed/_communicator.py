@@ -273,17 +273,13 @@ class Communicator:
         color, key = None if color is None else _calls.whole(color, "color="), _calls.whole(key, "key=")
         if color is not None and color < 0:
             raise CommunicatorError(f"a color is a number of at least 0, or None, not {color}")
-        self.wait()  # what was pushed comes first: the split is a collective, too
+        self.wait()  # earlier pushes come first: the split is a collective, too
         made = self._control.Split(mpi.UNDEFINED if color is None else color, key)
         if made == mpi.COMM_NULL:
             return None
         try:
             return Communicator(
-                made,
-                name=name or f"{self.name}.{color}",
-                engine=self.engine,
-                timeout=self._timeout,
-                check=self._check,
+                made, name=name or f"{self.name}.{color}", engine=self.engine, timeout=self._timeout, check=self._check
             )
         finally:
             made.Free()

@@ -22,7 +22,7 @@ from weft.errors import (
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-#: Seconds that a rank waits for the others, if nobody says otherwise.
+#: Seconds that a rank waits for the others by default.
 _PATIENCE = 600.0
 
 #: MPI's names of the dtypes that it can send.
@@ -73,7 +73,7 @@ def module() -> Any:
     """
     if _initialised_in:
         raise CommunicatorError(
-            f"MPI was initialised in process {_initialised_in[0]}, from which this one was forked: MPI goes through no fork. "
+            f"MPI was initialised in process {_initialised_in[0]}, and this process was forked from it: MPI survives no fork. "
             "Have mpiexec start the processes, or fork before MPI is initialised"
         )
     return _initialised()
@@ -189,7 +189,7 @@ def time_limit(seconds: float | None) -> float:
     if said is None:
         said = os.environ.get("WEFT_COMM_TIMEOUT") or _PATIENCE
     try:
-        found = float(said)  # type: ignore[arg-type] # what it cannot take it refuses
+        found = float(said)  # type: ignore[arg-type] # it refuses other types
     except (TypeError, ValueError):
         found = -1.0
     if not found > 0.0:  # nan is not

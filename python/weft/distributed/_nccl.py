@@ -51,7 +51,7 @@ _REDUCED = {
 _MOVED = {"bool": (1, 1), "int16": (1, 2), "uint16": (1, 2)}
 #: NCCL's numbers of reductions; a mean is a sum that is divided afterwards.
 _OPERATIONS = {"sum": 0, "mean": 0, "max": 2, "min": 3}
-#: Bytes of what all ranks must know.
+#: Bytes of the identifier that all ranks must know.
 _UNIQUE = 128
 
 
@@ -63,7 +63,7 @@ def _module() -> Any:
     CommunicatorUnavailableError
         If there is no CuPy, or it has none.
     """
-    from weft._cuda.streams import cupy  # noqa: PLC0415 - for those alone who have a device
+    from weft._cuda.streams import cupy  # noqa: PLC0415 - only devices need it
 
     hint = "or reduce x.to_device(weft.cpu(0)), which MPI carries"
     try:
@@ -111,7 +111,7 @@ class Road:
         import weft  # noqa: PLC0415 - it imports this module
 
         self.device = device
-        #: What each call mutates, so that streams follow each other.
+        #: Each call mutates it, so that streams follow each other.
         self.token = weft.zeros(1, dtype="uint8", device=device)
         self._made: Any = None
         rank, size = comm.rank, comm.size
@@ -201,7 +201,7 @@ def push(
     call = _Call(work, count * times, kind, operation, peer)
     if work not in {"send", "recv"}:
         # A kernel of NCCL's that waits for a rank waits for ever. So the ranks meet by MPI first, whose waits have an end;
-        # if they check, they agree there on what is in these words.
+        # if they check, they agree there on the contents of these words.
         comm._core.push(f"{verb} of {array.dtype} {array.shape} on GPUs", "barrier", 0, 0)
     outputs = () if target is None else (target,)
     inputs = () if source is None else (source,)

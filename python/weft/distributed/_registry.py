@@ -98,7 +98,7 @@ class Absent:
         raise CommunicatorError(
             f"communicator {name!r} was pickled by rank {rank} of {size}, and this process has none of that name: a communicator "
             "is the place of one process among its ranks, and goes by its name. Let each rank make its own, "
-            f"weft.distributed.Communicator(name={name!r}), before it unpickles this one; what runs elsewhere, such as a task of "
+            f"weft.distributed.Communicator(name={name!r}), before it unpickles this one; code that runs elsewhere, such as a task of "
             "Dask, takes and returns arrays, and the ranks reduce them"
         )
 

@@ -36,7 +36,7 @@ except ImportError as _error:
         f"weft.distributed.dask needs Dask of 2024.12 or newer ({_error}): pip install 'dask>=2024.12'"
     ) from _error
 
-#: Dask's classes of which the core makes calls.
+#: Dask's classes that the core turns into calls.
 _KINDS: tuple[type, ...] = (_spec.Task, _spec.TaskRef, _spec.Alias, _spec.DataNode, _spec.List, _spec.GraphNode)
 
 
@@ -117,11 +117,7 @@ def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hasha
 
 
 def _observed(
-    nodes: dict[Hashable, Any],
-    wanted: list[Hashable],
-    known: dict[Hashable, Any],
-    engine: Engine,
-    active: Any,
+    nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], engine: Engine, active: Any
 ) -> dict[Hashable, Any]:
     """Compute under callbacks, which hear of each task before and after it."""
     starts, states, before, after, finishes = _callbacks.unpack_callbacks(active)

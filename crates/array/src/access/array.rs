@@ -127,7 +127,7 @@ impl Array {
         presence::device(&self.buffer)
     }
 
-    /// Says on which device its buffer belongs: ops that write to it run there, and what is made from it belongs
+    /// Says on which device its buffer belongs: ops that write to it run there, and results made from it belong
     /// there too.
     pub fn set_device(&self, device: u16) {
         presence::set_device(&self.buffer, device);

@@ -9,14 +9,14 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use weft_engine::{AccessKind, Accesses, Engine, EngineError, Payload, PushOptions, Variable, drop_later};
 
-/// Variables of ranges, with what is done to them.
+/// Variables of ranges, with the accesses to them.
 pub(super) type Parts = SmallVec<[(Variable, AccessKind); 4]>;
 
-/// Notes what the op does with one of its arrays, changes the buffer's state if need be, and collects the variables
-/// of ranges. Answers what is done to the buffer's own variable, if anything.
+/// Notes the op's access to one of its arrays, changes the buffer's state if need be, and collects the variables
+/// of ranges. Answers the access to the buffer's own variable, if there is one.
 ///
 /// The states that the op's arrays on one buffer ask for must not come one after the other: an access in one state
-/// would be unknown to those who come in the next. So whoever also has the whole takes all of it.
+/// would be unknown to later ones in the next. So an op that also has the whole takes all of it.
 #[inline]
 fn enter(
     pushing: &mut Pushing,
@@ -28,7 +28,7 @@ fn enter(
     let (array, mut access) = arrays[index];
     let (buffer, range) = (array.buffer(), array.range());
     if access == Access::Overwrite && !array.is_contiguous() && !array.layout().is_dense(array.dtype().size()) {
-        access = Access::Mutate; // what lies between its elements stays
+        access = Access::Mutate; // the bytes between its elements stay
     }
     let is_whole = buffer.is_whole(&range);
     if range.is_empty() && !is_whole {
@@ -78,7 +78,7 @@ fn enter(
     Ok(Some(AccessKind::Read))
 }
 
-/// Notes what an op does with its arrays, and collects their accesses, those of ranges in `parts`.
+/// Notes the accesses of an op to its arrays, and collects them, those of ranges in `parts`.
 fn enter_each<'a>(
     pushing: &mut Pushing,
     arrays: &[(&'a Array, Access)],
@@ -97,7 +97,7 @@ fn enter_each<'a>(
     Ok(())
 }
 
-/// What an op touches: arrays, variables besides, and arrays behind whose ops it comes.
+/// The accesses of an op: arrays, variables besides, and arrays behind whose ops it comes.
 pub(crate) type Touched<'l, 'a> = (&'l [(&'a Array, Access)], &'l [(&'a Variable, AccessKind)], &'l [&'a Array]);
 
 /// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
@@ -125,8 +125,8 @@ pub(crate) fn enqueue<P: Payload>(
     entered
 }
 
-/// The engine was closed while an op with these variables was noted: what it was to write is as it was, and whoever comes next
-/// to any range of the buffer comes behind all that the op was to come behind.
+/// The engine was closed while an op with these variables was noted: the value that it was to overwrite stays, and the
+/// next access to any range of the buffer comes behind all that the op was to come behind.
 #[cold]
 pub(crate) fn unwrite<'a>(
     pushing: &mut Pushing,
@@ -155,7 +155,7 @@ pub(crate) fn check_open<'a>(
     variables.try_for_each(|(variable, kind)| Accesses::new(engine).add(variable, kind))
 }
 
-/// Notes what an op does with its arrays, and collects its accesses. What may be refused is asked for before anything is noted.
+/// Notes the accesses of an op to its arrays, and collects them. Refusals come before the first note.
 #[inline]
 fn enter_all<'a>(
     pushing: &mut Pushing,
@@ -203,13 +203,13 @@ pub(super) fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, a
             known = true;
             part.written |= access != Access::Read;
         }
-        // Only who writes all of it makes a version that owes nothing to the one before.
+        // Only a write of all of it makes a version that owes nothing to the one before.
         let covered = !part.is_shared && range.start <= part.range.start && part.range.end <= range.end;
         let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
         parts.push((part.variable.clone(), kind));
     }
     if access == Access::Read && !known {
-        // Whoever writes to what is read here meets it at one of these, or at a part that was there.
+        // A write to these bytes meets this read at one of these, or at an older part.
         for gap in ranges.gaps(range, |_| true) {
             add_part(ranges, buffer, &gap, false, kind, parts);
         }

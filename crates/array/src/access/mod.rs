@@ -53,7 +53,7 @@ pub use substitutes::{standing, stands_for};
 
 use weft_engine::AccessKind;
 
-/// What an op does with an array.
+/// The access of an op to an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Looks at it.
@@ -65,7 +65,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// What it is to the variable of a buffer of which the array is all.
+    /// The access to the variable of a buffer that the array fills.
     #[inline]
     pub(crate) fn kind(self) -> AccessKind {
         match self {

@@ -14,21 +14,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use weft_engine::{AccessKind, EngineError, PortId, Variable};
 
-/// What a replay does behind a port to some bytes of a buffer.
+/// The access of a replay, behind a port, to some bytes of a buffer.
 #[derive(Debug, Clone)]
 pub struct Touch {
     /// The port.
     pub port: PortId,
     /// The bytes.
     pub range: Range<usize>,
-    /// What is done to them, all users of the port taken together.
+    /// The access to them, all users of the port taken together.
     pub access: Access,
 }
 
-/// One buffer of a replay: where it lies against where its ranges were named, in bytes, and what is done to it.
+/// One buffer of a replay: its place against that where its ranges were named, in bytes, and the access to it.
 pub type Touched<'a> = (&'a Arc<Buffer>, isize, &'a [Touch]);
 
-/// What is to be bound to ports: variables of buffers, and others.
+/// The variables to bind to ports: those of buffers, and others.
 #[derive(Default)]
 pub(crate) struct Bound<'a> {
     pub(crate) of_buffers: SmallVec<[(PortId, &'a Variable, AccessKind); 16]>,
@@ -50,7 +50,7 @@ fn straddles(ranges: &Ranges, touches: &[Touch], by: isize) -> bool {
     })
 }
 
-/// Notes what a replay does with a buffer, and collects what is to be bound to its ports.
+/// Notes the access of a replay to a buffer, and collects the variables to bind to its ports.
 #[inline]
 pub(crate) fn enter_touched<'a>(
     pushing: &mut Pushing,
@@ -86,7 +86,7 @@ fn enter_ranges<'a>(
     if !ranges.split && writes {
         split(ranges, buffer)?;
         if straddles(ranges, touches, by) {
-            // What was read before became ranges.
+            // Earlier reads became ranges.
             join(ranges, buffer)?;
             split(ranges, buffer)?;
         }

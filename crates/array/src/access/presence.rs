@@ -14,8 +14,8 @@ pub(crate) fn is_untouched(buffer: &Buffer) -> bool {
     !buffer.ranges.get(&mut Pushing::lock()).is_used()
 }
 
-/// The device on which an op on these arrays runs: that of what it writes, or else of what it reads. What it writes
-/// belongs there from now on, unless that is the host's memory, and the device has one of its own.
+/// The device on which an op on these arrays runs: that of its results, or else of its operands. Its results belong
+/// there from now on, unless they are in the host's memory, and the device has a memory of its own.
 #[inline]
 pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
     let (mut written, mut read, mut all_known) = (None, None, true);
@@ -37,8 +37,8 @@ pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
     device
 }
 
-/// Says where the result of an op belongs that has run on the host: where the first of what it read does, unless that is
-/// known. It is what [`place`] does, of arrays that are all the host's.
+/// Places the result of an op that has run on the host: where its first operand belongs, unless the place is known. It
+/// is [`place`] for arrays that are all the host's.
 #[inline]
 pub(crate) fn place_result(pushing: &mut Pushing, inputs: &[(&Array, Access)], result: &Array) {
     if result.buffer().ranges.get(pushing).device.is_none() {
@@ -47,8 +47,8 @@ pub(crate) fn place_result(pushing: &mut Pushing, inputs: &[(&Array, Access)], r
     }
 }
 
-/// Whether an op on these arrays could run at this moment, before anything else is pushed: what it reads is there, and
-/// nobody has ever touched what it writes to, or all that was pushed on it is done.
+/// Whether an op on these arrays could run at this moment, before anything else is pushed: its operands are there,
+/// and its results are untouched, or all ops pushed on them are done.
 #[inline]
 pub(crate) fn is_all_there(pushing: &mut Pushing, engine: &Engine, arrays: &[(&Array, Access)]) -> bool {
     !engine.is_closed()
@@ -84,7 +84,7 @@ pub(crate) fn set_device(buffer: &Buffer, device: u16) {
     buffer.ranges.get(&mut Pushing::lock()).device = Some(device);
 }
 
-/// The device on which the buffer belongs; the first one if nobody has said.
+/// The device on which the buffer belongs; by default the first one.
 pub(crate) fn device(buffer: &Buffer) -> u16 {
     buffer.ranges.get(&mut Pushing::lock()).device.unwrap_or(0)
 }
@@ -113,7 +113,7 @@ pub(super) fn are_flat(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bo
 }
 
 /// Whether nothing is pending on these arrays, nothing has failed, and none belongs on another device than the first:
-/// whoever holds the lock may do with them as an op would that has all of them.
+/// the holder of the lock may use them like an op that has been granted all of them.
 #[inline]
 pub(crate) fn are_idle(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bool {
     arrays.iter().all(|(array, access)| {

@@ -88,7 +88,7 @@ pub(crate) fn is_whole(buffer: &Buffer) -> bool {
 
 /// The variables that tell of an array's elements.
 pub(crate) struct Telling {
-    /// Of what was there before ranges were written. Ops on other ranges read it.
+    /// Of the value before ranges were written. Ops on other ranges read it.
     pub(crate) base: Option<Variable>,
     pub(crate) ranges: SmallVec<[Variable; 2]>,
 }

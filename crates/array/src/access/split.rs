@@ -9,12 +9,12 @@ fn nothing(_: &mut OpContext<'_>) -> Result<(), weft_engine::Cause> {
     Ok(())
 }
 
-/// What a trace shows of an op that computes nothing.
+/// The note in a trace of an op that computes nothing.
 fn named(buffer: &Buffer, name: &'static str) -> PushOptions<'static> {
     PushOptions { name: buffer.engine().is_traced().then_some(name), ..PushOptions::default() }
 }
 
-/// Splits a whole buffer, behind what was pushed on it.
+/// Splits a whole buffer, behind the ops pushed on it.
 #[cold]
 pub(super) fn split(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
     let engine = buffer.engine();
@@ -49,16 +49,16 @@ pub(super) fn split(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineEr
     Ok(())
 }
 
-/// Whether all that was pushed to change a split buffer is done and none of it has failed: then it may become whole for who
-/// only looks at it. Else that would tell all of the failure of some.
+/// Whether all ops that change a split buffer are done and none has failed: then it may become whole for a mere look.
+/// Otherwise all of it would show the failure of some ranges.
 pub(super) fn is_well(ranges: &Ranges, buffer: &Buffer) -> bool {
     let is_well = |variable: &Variable| variable.is_ready() && !variable.has_failed();
     let base = ranges.base.as_ref().or(buffer.known_variable());
     base.is_none_or(is_well) && ranges.parts.iter().all(|part| is_well(&part.variable))
 }
 
-/// Gives a range that is to be written a variable of its own, if others have a share in it that reach beyond it: what
-/// becomes of the op is then told of the range alone. One barrier is behind the writers, so the range fails as the others
+/// Gives a range that is to be written a variable of its own, if others that share in it reach beyond it: so the
+/// outcome of the op counts for the range alone. One barrier is behind the writers, so the range fails as the others
 /// have; one is behind the readers.
 pub(super) fn set_apart(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>) -> Result<(), EngineError> {
     let inside = |part: &Part| range.start <= part.range.start && part.range.end <= range.end;
@@ -93,7 +93,7 @@ pub(super) fn set_apart(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usiz
 /// Makes a split buffer whole.
 #[cold]
 pub(super) fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
-    // If nothing is left of what was there before, nothing is left of its failure.
+    // If no byte is left of the value before, its failure goes with it.
     let all = ranges.is_written(&(0..buffer.bytes()));
     let kind = if all { AccessKind::Overwrite } else { AccessKind::Mutate };
     let gate = ranges.gate(buffer);

@@ -36,7 +36,7 @@ pub fn standing<T>(recorded: &[Array], arrays: &[(Array, Access)], body: impl Fn
     body()
 }
 
-/// What stands for an array of a recording in the op that this thread runs.
+/// The array that stands for one of a recording in the op that this thread runs.
 #[must_use]
 pub fn stands_for(array: &Array) -> Option<Array> {
     STANDING.with_borrow(|standing| {

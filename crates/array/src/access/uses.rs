@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Arrays of an op at most of which each is compared with all.
 const FEW: usize = 8;
 
-/// What an op does with one buffer, all its arrays on it taken together.
+/// The access of an op to one buffer, all its arrays on it taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Use {
     /// It looks at, or writes to, all of it.

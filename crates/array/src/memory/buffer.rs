@@ -18,17 +18,17 @@ thread_local! {
     static MADE: RefCell<Vec<Weak<Buffer>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes a buffer of a recording that keeps what is held when it ends.
+/// Notes a buffer of a recording that keeps the arrays held at its end.
 fn note_made(buffer: &Arc<Buffer>) {
     MADE.with_borrow_mut(|made| made.push(Arc::downgrade(buffer)));
 }
 
-/// Takes what was noted.
+/// Takes the notes.
 pub(crate) fn take_made() -> Vec<Weak<Buffer>> {
     MADE.take()
 }
 
-/// What a buffer's bytes are.
+/// The kind of a buffer's bytes.
 enum Memory {
     Host(Arc<Storage>),
     /// Bytes that the host does not reach; or that have a place in a recording alone, as the next ones.
@@ -55,7 +55,7 @@ enum Gone {
 /// Whose memory from outside is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
-    /// Somebody else's, who may change it between ops.
+    /// Lent by an owner that may change it between ops.
     Borrowed,
     /// The buffer's alone.
     Owned,
@@ -130,7 +130,7 @@ impl Buffer {
         }
     }
 
-    /// Whether two buffers are the same memory: one buffer, or one and what stands for it in a recording.
+    /// Whether two buffers are the same memory: one buffer, or one and its stand-in in a recording.
     #[must_use]
     #[inline]
     pub fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
@@ -149,8 +149,8 @@ impl Buffer {
     ///
     /// # Safety
     ///
-    /// The bytes are valid, and may be written to unless `readonly`, for as long as the keeper lives; nobody else
-    /// touches them while ops may, and nobody else ever does where they are [owned](Ownership::Owned).
+    /// The bytes are valid, and may be written to unless `readonly`, for as long as the keeper lives; ops
+    /// alone touch them while these may, and at any time where they are [owned](Ownership::Owned).
     #[must_use]
     pub unsafe fn foreign(
         engine: &Engine,
@@ -255,8 +255,8 @@ impl Buffer {
         if let Memory::Elsewhere(memory, _) = &self.memory { Some(memory) } else { None }
     }
 
-    /// Its bytes, if they are the host's. Whoever holds them and not the buffer must not touch them longer than the op
-    /// lasts that gave them: they may become another array's.
+    /// Its bytes, if they are the host's. A holder of them without the buffer touches them only during the
+    /// op that gave them: they may become another array's.
     #[inline]
     pub fn storage(&self) -> Result<&Arc<Storage>, ArrayError> {
         match &self.memory {
@@ -317,23 +317,23 @@ impl Buffer {
         if self.readonly { Err(ArrayError::ReadOnly) } else { Ok(()) }
     }
 
-    /// The first byte, for whoever was granted an access or has waited. Allocates.
+    /// The first byte, behind a granted access or a wait. Allocates.
     #[inline]
     pub fn start(&self) -> Result<*mut u8, Cause> {
         if let Memory::Host(storage) = &self.memory {
-            return storage.start(); // who was granted it before it was given away has it
+            return storage.start(); // an access granted before it was given away keeps it
         }
         self.storage().map_err(|error| Cause::Error(Box::new(error)))?.start()
     }
 
-    /// Whether one handle alone is left on it, and no op has it in hand but those that write to it: then nobody else can
-    /// come to see it. A thread that borrows that handle meanwhile has no handle of its own: the caller sees to it that none does.
+    /// Whether one handle alone is left on it, and no op has it in hand but those that write to it: then no other
+    /// code can come to see it. A thread that borrows that handle meanwhile has no handle of its own: the caller sees to it that none does.
     #[must_use]
     pub fn is_alone(self: &Arc<Self>) -> bool {
         handles(self) == 1
     }
 
-    /// Whether its memory is the host's, and changed by ops alone: somebody else's may be by whoever has lent it.
+    /// Whether its memory is the host's, and changed by ops alone: lent memory may be changed by its owner.
     #[must_use]
     pub fn is_own(&self) -> bool {
         matches!(&self.memory, Memory::Host(storage) if !storage.is_lent())

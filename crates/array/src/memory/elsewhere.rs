@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// A device that has a memory of its own, for those who need some there and do not know what it is.
+/// A device with a memory of its own, for code that needs some there and does not know the device.
 pub trait Home: Send + Sync {
     /// Its name, for messages.
     fn name(&self) -> &'static str;
@@ -18,7 +18,7 @@ pub trait Home: Send + Sync {
     fn memory(&self, bytes: usize) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// A device's memory, for those who know the device.
+/// A device's memory, for code that knows the device.
 #[derive(Clone)]
 pub struct Elsewhere {
     home: &'static dyn Home,

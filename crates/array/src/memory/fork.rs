@@ -10,7 +10,7 @@ pub struct Fork {
     _pushing: Pushing,
 }
 
-/// Before a fork, and before that of the engine: who holds the first lock may wait for an engine.
+/// Before a fork, and before that of the engine: the holder of the first lock may wait for an engine.
 ///
 /// Dropping the answer, in the parent and in the child, ends it.
 #[must_use]

@@ -40,7 +40,7 @@ pub struct MemoryStats {
     pub peak: usize,
 }
 
-/// Blocks that nobody uses, by class, and the figures.
+/// Unused blocks, by class, and the figures.
 pub(crate) struct Pool {
     free: [Vec<NonNull<u8>>; CLASSES],
     /// Arenas, with their sizes.
@@ -98,7 +98,7 @@ fn class_of(bytes: usize) -> (usize, usize) {
     (power * STEPS + quarter, (1 << power) + quarter * step)
 }
 
-/// From the system itself: what a program's own allocator promises, the system may not have.
+/// From the system itself: a program's own allocator may promise memory that the system does not have.
 fn system(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> {
     let align = alignment(bytes, align);
     let layout = AllocLayout::from_size_align(bytes.max(1), align).map_err(|_| OutOfMemory { bytes })?;
@@ -123,7 +123,7 @@ fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
         fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
     }
     const MADV_HUGEPAGE: c_int = 14;
-    // SAFETY: the block is the caller's, and begins with a page. What the system makes of the advice changes no contents.
+    // SAFETY: the block is the caller's, and begins with a page. The advice changes no contents.
     unsafe { madvise(start.as_ptr().cast(), bytes - bytes % HUGE_PAGE, MADV_HUGEPAGE) };
 }
 
@@ -134,7 +134,7 @@ fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 ///
 /// # Safety
 ///
-/// It came from `system` with the same arguments, and nobody uses it any more.
+/// It came from `system` with the same arguments, and is not used any more.
 unsafe fn give_back(block: NonNull<u8>, bytes: usize, align: usize) {
     let align = alignment(bytes, align);
     // SAFETY: the caller's promise; the layout was valid then.
@@ -175,7 +175,7 @@ enum Kind {
 
 // SAFETY: it owns its bytes.
 unsafe impl Send for Block {}
-// SAFETY: as above; whoever writes through `start` answers for it.
+// SAFETY: as above; a writer through `start` answers for it.
 unsafe impl Sync for Block {}
 
 impl Block {
@@ -201,7 +201,7 @@ impl Block {
     /// | one that came at the same time | the place filled | nothing |
     /// | one behind a failure | nothing | tries for itself |
     ///
-    /// So nobody takes a block in vain, and no thread waits for one that a fork has left behind: the forking thread holds
+    /// So no thread takes a block in vain, and none waits for one that a fork has left behind: the forking thread holds
     /// the lock. Small blocks are not counted, and ask for no lock: of two, the later one goes.
     pub(super) fn fill<T>(bytes: usize, place: &OnceLock<T>, wrap: impl FnOnce(Self) -> T) -> Result<(), OutOfMemory> {
         if bytes < SMALL {
@@ -218,7 +218,7 @@ impl Block {
         let made = reused.map_or_else(|| system(size, ALIGN), Ok).inspect_err(|_| pool.untake(size));
         let filled = place.set(wrap(Self { start: made?, bytes, kind: Kind::Array }));
         drop(pool);
-        drop(filled); // what came in between without the lock stays, and this block goes back
+        drop(filled); // a block that came in between without the lock stays, and this one goes back
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl Block {
             (found, small)
         };
         if let Some((start, bytes)) = small {
-            // SAFETY: it was in the list, with its size, and in nobody's use.
+            // SAFETY: it was in the list, with its size, and not in use.
             unsafe { give_back(start, bytes, ALIGN) };
         }
         if let Some((start, bytes)) = found {
@@ -289,7 +289,7 @@ impl Block {
             gone
         };
         if let Some((start, bytes)) = gone {
-            // SAFETY: it was in the list, with its size, and in nobody's use.
+            // SAFETY: it was in the list, with its size, and not in use.
             unsafe { give_back(start, bytes, ALIGN) };
         }
     }
@@ -385,7 +385,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         for (block, bytes) in self.blocks.drain(..) {
-            // SAFETY: it was in a list, with its size, and in nobody's use.
+            // SAFETY: it was in a list, with its size, and not in use.
             unsafe { give_back(block, bytes, ALIGN) };
         }
     }

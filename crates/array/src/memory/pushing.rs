@@ -9,7 +9,7 @@ use weft_engine::Quiet;
 
 /// The lock, held.
 pub(crate) struct Pushing {
-    // Dropped in this order: what has waited finds the lock free.
+    // Dropped in this order: objects that have waited find the lock free.
     _guard: MutexGuard<'static, ()>,
     _quiet: Quiet,
 }
@@ -23,7 +23,7 @@ impl Pushing {
     }
 }
 
-/// What only the holder of the lock may touch.
+/// The right to touch the state under the lock.
 #[derive(Default)]
 pub(crate) struct Guarded<T>(UnsafeCell<T>);
 

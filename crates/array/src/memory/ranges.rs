@@ -12,7 +12,7 @@ use weft_engine::Variable;
 /// Ranges of one buffer before they are joined: looking through them takes time.
 pub(crate) const RANGES: usize = 256;
 
-/// Ranges that are kept of those who read a buffer that is whole.
+/// How many ranges of reads of a whole buffer are kept.
 pub(crate) const READ: usize = 16;
 
 /// A range with a variable of its own.
@@ -30,7 +30,7 @@ impl Part {
         self.range.start < range.end && range.start < self.range.end
     }
 
-    /// What is left of it when this range, which it overlaps, has a variable of its own.
+    /// The rest of it when this range, which it overlaps, has a variable of its own.
     pub(crate) fn without(self, range: &Range<usize>) -> impl Iterator<Item = Self> + use<> {
         let Self { range: whole, variable, written, is_shared } = self;
         let rests = [whole.start..range.start.max(whole.start), range.end.min(whole.end)..whole.end];
@@ -40,7 +40,7 @@ impl Part {
     }
 }
 
-/// What was read of a whole buffer since it was last written to.
+/// The reads of a whole buffer since it was last written to.
 #[derive(Default)]
 pub(crate) struct Readers {
     pub(crate) ranges: Vec<Range<usize>>,
@@ -67,7 +67,7 @@ impl Readers {
         self.ranges.clear();
     }
 
-    /// Whether nobody has read it since.
+    /// Whether there is no read since.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         !self.whole && self.ranges.is_empty()
@@ -80,20 +80,20 @@ impl Readers {
     }
 }
 
-/// What was pushed on a buffer.
+/// The ops pushed on a buffer.
 #[derive(Default)]
 pub(crate) struct Ranges {
     pub(crate) split: bool,
     pub(crate) parts: Vec<Part>,
     pub(crate) gate: Option<Variable>,
-    /// What stands for the buffer's variable while it is split, if that does not.
+    /// The stand-in for the buffer's variable while it is split, if there is one.
     pub(crate) base: Option<Variable>,
     pub(crate) readers: Readers,
     /// Mutations pushed.
     pub(crate) version: u64,
     /// The op that fills the whole buffer, while nothing else has written to it since.
     pub(crate) producer: Option<Weak<dyn Any + Send + Sync>>,
-    /// Whether anybody has looked at what it fills since.
+    /// Whether its result was looked at since.
     pub(crate) seen: bool,
     /// The device on which it belongs, once that is known.
     pub(crate) device: Option<u16>,
@@ -131,11 +131,11 @@ impl Ranges {
         if reads {
             self.readers.add_whole();
         } else {
-            self.readers.clear(); // who comes next is behind it, and it is behind them
+            self.readers.clear(); // later accesses are behind it, and it is behind them
         }
     }
 
-    /// What of a range no such part covers.
+    /// The pieces of a range that no such part covers.
     pub(crate) fn gaps(&self, range: &Range<usize>, such: impl Fn(&Part) -> bool) -> SmallVec<[Range<usize>; 2]> {
         let parts = self.parts.iter().filter(|part| part.overlaps(range) && such(part));
         let mut ranges: SmallVec<[&Range<usize>; 8]> = parts.map(|part| &part.range).collect();

@@ -20,7 +20,7 @@ impl Tag {
         Arc::new(Self { name: name.into(), keeps: false, outer: None })
     }
 
-    /// A recording of this name, of which arrays that somebody holds when it ends are states.
+    /// A recording of this name; arrays that are held when it ends are its states.
     #[must_use]
     pub fn keeping(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.into(), keeps: true, outer: None })
@@ -111,7 +111,7 @@ pub(crate) fn set_tag(tag: Option<Arc<Tag>>) {
     TAG.set(tag);
 }
 
-/// Lets this thread run what it pushes, though it records.
+/// Lets the pushes of this thread run, though it records.
 struct Recording(bool);
 
 impl Drop for Recording {
@@ -120,7 +120,7 @@ impl Drop for Recording {
     }
 }
 
-/// Runs `body`, whose ops run and are not recorded, whatever this thread does with others.
+/// Runs `body`, whose ops run and are not recorded, also on a thread that records.
 pub fn suspended<T>(body: impl FnOnce() -> T) -> T {
     let _recording = Recording(is_recording());
     set_records(false);

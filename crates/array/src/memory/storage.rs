@@ -15,9 +15,9 @@ const FEW: usize = 128;
 pub(super) enum Backing {
     /// In a block of one's own.
     Own(Block),
-    /// In that of a temporary that nobody else could see any more.
+    /// In that of a temporary that is out of sight.
     Taken(Arc<Storage>),
-    /// In memory that something else keeps; it is lent if somebody else may know it.
+    /// In memory that something else keeps; it is lent if others may know it.
     Foreign { start: NonNull<u8>, is_lent: bool, _keeper: Box<dyn Any + Send + Sync> },
     /// In an arena.
     Within(Within),
@@ -36,7 +36,7 @@ impl Within {
     /// # Safety
     ///
     /// The arena's memory reaches so far as buffers made [there](crate::Buffer::within) do, aligned for what lies in them, for
-    /// as long as the arena lives. Nobody else touches these bytes while ops on the buffers may.
+    /// as long as the arena lives. Ops on the buffers alone touch these bytes meanwhile.
     #[must_use]
     pub unsafe fn new(arena: Arc<dyn Arena>, offset: usize) -> Self {
         Self { arena, offset }
@@ -61,7 +61,7 @@ struct Few(UnsafeCell<MaybeUninit<[u8; FEW]>>);
 // SAFETY: as for `Backing`.
 unsafe impl Sync for Few {}
 
-/// Bytes of the host that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
+/// Bytes of the host that are allocated when they are first needed. Ops that write hold it; those that only read hold the buffer.
 pub struct Storage {
     bytes: usize,
     /// Whether they lie in `few`, and have no other place.
@@ -109,7 +109,7 @@ impl Storage {
         self.bytes
     }
 
-    /// Whether it lies in memory that somebody else may know.
+    /// Whether it lies in memory that others may know.
     pub(super) fn is_lent(&self) -> bool {
         matches!(self.place.get(), Some(Backing::Foreign { is_lent: true, .. }))
     }
@@ -146,7 +146,7 @@ impl Backing {
             Self::Own(block) => Ok(block.start()),
             Self::Taken(root) => match root.place.get() {
                 Some(place) => place.start(),
-                None => unreachable!("what is taken lies somewhere"),
+                None => unreachable!("taken storage has a place"),
             },
             Self::Foreign { start, .. } => Ok(start.as_ptr()),
             Self::Within(Within { arena, offset }) => {

@@ -26,7 +26,7 @@ struct State {
     entry: Mutex<Option<(Entry, u64)>>,
     /// Of roots alone.
     family: OnceLock<Py<Family>>,
-    /// Of what was moved.
+    /// Of tensors that were moved.
     moves: OnceLock<Box<Moves>>,
 }
 
@@ -48,7 +48,7 @@ impl Handle {
         self.state.get().is_some() || self.root.as_ref().is_some_and(|root| root.get().tape.state.get().is_some())
     }
 
-    /// Where what was moved is, and was; if it was.
+    /// The places of a tensor that was moved.
     #[inline]
     pub(super) fn moves(&self) -> Option<&Moves> {
         self.state.get()?.moves.get().map(|moves| &**moves)
@@ -68,12 +68,12 @@ impl Handle {
         self.state.get_or_init(Box::default)
     }
 
-    /// What the views of its memory share, if they share something.
+    /// The family of all views of its memory, if there is one.
     pub(crate) fn known_family(&self) -> Option<&Py<Family>> {
         self.root().state.get()?.family.get()
     }
 
-    /// What the views of its memory share.
+    /// The family of all views of its memory.
     pub(crate) fn family(&self, py: Python<'_>) -> PyResult<&Py<Family>> {
         let state = self.root().state();
         if let Some(known) = state.family.get() {
@@ -109,7 +109,7 @@ impl Handle {
         if let Some(moves) = state.moves.get() {
             moves.traverse(visit)?;
         }
-        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        // The holder of the lock keeps its contents alive: then nothing is garbage here.
         match state.entry.try_lock() {
             Ok(held) => visit.call(held.as_ref().map(|(entry, _)| &entry.node)),
             Err(_) => Ok(()),

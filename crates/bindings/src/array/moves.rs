@@ -47,7 +47,7 @@ impl Moves {
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        // The holder of the lock keeps its contents alive: then nothing is garbage here.
         let Ok(places) = self.0.try_lock() else { return Ok(()) };
         visit.call(&places.now)?;
         places.kept.iter().try_for_each(|kept| visit.call(kept))
@@ -74,13 +74,13 @@ impl NDArray {
     }
 }
 
-/// What `act` does with the handle that stands for an array, if there is one: off the way of calls on arrays that never move.
+/// The result of `act` on the handle that stands for an array, if there is one: off the way of calls on arrays that never move.
 #[inline]
 pub(crate) fn instead<'py, R>(array: &Bound<'py, NDArray>, act: impl FnOnce(&Bound<'py, NDArray>) -> R) -> Option<R> {
     if array.get().tape.is_moved() { instead_cold(array, act) } else { None }
 }
 
-/// The same, or with the array itself: what is called twice here does not call itself, and so is inlined.
+/// The same, or with the array itself. `act`, called twice here, does not call itself, and so is inlined.
 #[inline(always)]
 #[allow(clippy::inline_always)] // in the way of every view
 pub(crate) fn there<'py, R>(array: &Bound<'py, NDArray>, act: impl Fn(&Bound<'py, NDArray>) -> R) -> R {
@@ -102,20 +102,20 @@ pub(crate) fn now<'py>(array: &Bound<'py, NDArray>) -> Bound<'py, NDArray> {
     array.get().stand_in(array.py()).unwrap_or_else(|| array.clone())
 }
 
-/// The same of what should be an array.
+/// The same of an object that should be an array.
 #[inline]
 pub(crate) fn taken(item: Bound<'_, PyAny>) -> Result<Bound<'_, NDArray>, pyo3::CastIntoError<'_>> {
     let array = item.cast_into::<NDArray>()?;
     Ok(array.get().stand_in(array.py()).unwrap_or(array))
 }
 
-/// The handle that stands for what is perhaps an array, if it is one that is not at home.
+/// The handle that stands for an object, if it is an array that is not at home.
 #[inline]
 pub(crate) fn elsewhere<'py>(item: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     item.cast::<NDArray>().ok()?.get().stand_in(item.py()).map(Bound::into_any)
 }
 
-/// How the tape knows the memory of arrays: of each 0 not by itself, 1 for a leaf, 2 for what heard ops have written.
+/// How the tape knows the memory of arrays: of each 0 not by itself, 1 for a leaf, 2 for writes of heard ops.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn tape_standings(arrays: Vec<Bound<'_, NDArray>>) -> Vec<u64> {

@@ -32,7 +32,7 @@ pub(crate) fn was(tensor: &Bound<'_, NDArray>, is_it: impl Fn(&Array) -> bool) -
     }
 }
 
-/// Lets what `other` shows stand for a tensor, or that again which showed the same, with what the tape knows of `other`.
+/// Lets `other`, or an earlier stand-in that shows the same, stand for a tensor, with the entry of `other`.
 pub(crate) fn become_same(tensor: &Bound<'_, NDArray>, other: &Bound<'_, NDArray>) -> PyResult<()> {
     let (py, own, shown) = (tensor.py(), tensor.get(), now(other));
     let entry = entry_of(py, shown.get())?;
@@ -46,7 +46,7 @@ pub(crate) fn become_same(tensor: &Bound<'_, NDArray>, other: &Bound<'_, NDArray
         _ if home => None,
         Some(kept) => Some(kept),
         None if shown.is_exact_instance_of::<NDArray>() => Some(shown.clone().unbind()),
-        None => Some(Py::new(py, plain(py, shown.get()))?), // what moves itself stands for nothing
+        None => Some(Py::new(py, plain(py, shown.get()))?), // an array that moves itself stands for no other
     };
     handle::renew(stand_in.as_ref().map_or(own, |stand_in| stand_in.get()), entry);
     let next = stand_in.as_ref().map_or(own, |stand_in| stand_in.get()).inner.buffer();

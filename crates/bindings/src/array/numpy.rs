@@ -52,7 +52,7 @@ type New = unsafe extern "C" fn(
 type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 type OfDType = unsafe extern "C" fn(*const ffi::PyObject) -> *const ArrayFunctions;
 
-/// What we need of NumPy's table of functions, in which places never change.
+/// The functions that we need of NumPy's table; places in it never change.
 struct Table {
     class: *mut ffi::PyTypeObject,
     new: New,
@@ -60,7 +60,7 @@ struct Table {
     of_dtype: OfDType,
 }
 
-// SAFETY: what it points to lives as long as the process, and is called by attached threads alone.
+// SAFETY: its functions live as long as the process, and attached threads alone call them.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
@@ -95,9 +95,9 @@ pub(crate) fn functions_of(py: Python<'_>, dtype: DType) -> PyResult<Option<&'st
     Ok(unsafe { (table.of_dtype)(dtype.as_ptr()).as_ref() })
 }
 
-/// A NumPy array of its own, in C order, whose elements nobody has written.
+/// A NumPy array of its own, in C order, of undefined elements.
 pub(crate) fn made<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: without an address NumPy allocates what it needs.
+    // SAFETY: without an address NumPy allocates the memory.
     unsafe { new(py, dtype, shape, None, std::ptr::null_mut(), false) }
 }
 
@@ -147,7 +147,7 @@ unsafe fn new<'py>(
     }
 }
 
-/// What a NumPy array is.
+/// Memory, layout and dtype of a NumPy array.
 pub(crate) struct Shown<'a, 'py> {
     pub(crate) start: *mut u8,
     pub(crate) shape: SmallVec<[usize; 6]>,
@@ -158,7 +158,7 @@ pub(crate) struct Shown<'a, 'py> {
     pub(crate) is_own: bool,
 }
 
-/// What `array` is, if it is one of NumPy's.
+/// Those of `array`, if it is one of NumPy's.
 pub(crate) fn shown<'a, 'py>(array: &'a Bound<'py, PyAny>) -> PyResult<Option<Shown<'a, 'py>>> {
     let py = array.py();
     // SAFETY: attached, and both live.

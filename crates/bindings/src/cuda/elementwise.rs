@@ -1,6 +1,7 @@
 //! Element-wise ops on devices: launches of kernels that Python writes and NVRTC compiles, one for each op, dtypes and
 //! class of layout. Which of them, and how it walks, is `weft_device`'s to say.
 
+use super::errors::broken;
 use super::fusion::{ElementwiseStep, Given};
 use super::memory::{expect, fresh};
 use super::runtime;
@@ -37,7 +38,7 @@ fn refused(py: Python<'_>, error: ElementwiseError) -> PyErr {
         ElementwiseError::Value(message) => errors::argument_value(py, &message),
         ElementwiseError::Type(message) => errors::argument_type(py, &message),
         ElementwiseError::Array(error) => raised(py, error),
-        ElementwiseError::Cuda(error) => errors::cuda(py, error),
+        ElementwiseError::Cuda(error) => broken(py, error),
     }
 }
 
@@ -101,7 +102,7 @@ impl CudaLoop {
 }
 
 impl CudaLoop {
-    /// What is computed for operands of these dtypes.
+    /// The function for operands of these dtypes.
     pub(crate) fn result(&self) -> DType {
         self.kernels.outputs()[0]
     }
@@ -115,7 +116,7 @@ impl CudaLoop {
         }
     }
 
-    /// Copies what must not be read where it lies, and compiles what was not compiled yet.
+    /// Copies operands that overlap the result, and compiles kernels on first use.
     fn push_any(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
         match self.kernels.prepare(outputs, inputs).map_err(|error| refused(py, error))? {
             Next::Nothing => Ok(()),
@@ -140,12 +141,12 @@ impl CudaLoop {
         // SAFETY: the compiler has just made it, for this variant.
         let load = || unsafe { wanted.load(devices, &name, image) };
         // To load it may take the driver long, and make it wait for the device.
-        py.detach(load).map_err(|error| errors::cuda(py, error))
+        py.detach(load).map_err(|error| broken(py, error))
     }
 
     #[inline]
     fn push_launch(&self, py: Python<'_>, ready: &Ready<'_>) -> PyResult<()> {
-        let launch = ready.launch().map_err(|error| errors::cuda(py, error))?.at(Location::here(py).bits());
+        let launch = ready.launch().map_err(|error| broken(py, error))?.at(Location::here(py).bits());
         let (engine, arrays) = (ready.outputs()[0].engine(), ready.arrays());
         if recording::is_open() && ready.is_in_rows() {
             return self.record_launch(py, ready, launch, &Call::anywhere(engine, &arrays, PushOptions::default()));

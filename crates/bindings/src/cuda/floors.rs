@@ -1,10 +1,11 @@
 //! The baseline of weft's benchmarks: the driver's own launches; and the moment at which ops are issued.
 
+use super::errors;
+use super::fences;
 use super::memory::{buffer_of, expect, not_there};
 use crate::array::NDArray;
 use crate::array::moves::now;
 use crate::engine::wait;
-use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use weft_cuda::driver::Dimensions;
@@ -28,7 +29,7 @@ impl BareLaunch {
         let device = expect(py, &array.get().inner)?.device().clone();
         // SAFETY: the compiler has made it.
         let module = unsafe { device.load_module(image) };
-        let kernel = module.and_then(|module| module.kernel(name)).map_err(|error| errors::cuda(py, error))?;
+        let kernel = module.and_then(|module| module.kernel(name)).map_err(|error| errors::broken(py, error))?;
         let dimensions = Dimensions { grid: [grid, 1, 1], block: [block, 1, 1], shared_memory: 0 };
         Ok(Self { kernel, dimensions, array: array.unbind() })
     }
@@ -39,7 +40,7 @@ impl BareLaunch {
     fn time(&self, py: Python<'_>, count: usize) -> PyResult<(f64, f64)> {
         let launch = self.launch(py, "launches back to back")?;
         let mut found = None;
-        wait::for_device(py, None, |wait| {
+        fences::for_device(py, None, |wait| {
             found = Some(launch.back_to_back(count, wait)?);
             Ok(())
         })?;
@@ -51,7 +52,7 @@ impl BareLaunch {
     fn calls(&self, py: Python<'_>, count: u32) -> PyResult<Vec<(&'static str, f64)>> {
         let launch = self.launch(py, "the driver's calls")?;
         let mut times = CallTimes::default();
-        wait::for_device(py, None, |wait| {
+        fences::for_device(py, None, |wait| {
             times = launch.time_calls(count, wait)?;
             Ok(())
         })?;
@@ -78,15 +79,15 @@ impl BareLaunch {
         let array = &self.array.get().inner;
         wait::detached(py, array.engine(), None, |wait| array.wait_to_write(wait))?;
         let launch = self.kernel.plan(&[Parameter::Pointer]).and_then(|plan| {
-            // SAFETY: whoever times a kernel vouches that it has this one parameter, and keeps to the array.
+            // SAFETY: the benchmark vouches that its kernel has this one parameter, and keeps to the array.
             let launch = unsafe { Launch::new(&self.kernel, &plan, self.dimensions, Label::from(label)) }?;
             launch.buffer(&buffer_of(array).ok_or_else(not_there)?, array.layout().offset, AccessKind::Mutate)
         });
-        launch.map_err(|error| errors::cuda(py, error))
+        launch.map_err(|error| errors::broken(py, error))
     }
 }
 
-/// Waits until what was pushed on an array of a device is issued; the device may still be at it.
+/// Waits until all ops on an array of a device are issued; the device may still run them.
 #[pyfunction]
 pub(crate) fn cuda_wait_issued(x: &Bound<'_, NDArray>) -> PyResult<()> {
     let x = now(x);

@@ -14,7 +14,7 @@ use weft_cuda::{BufferAccess, CudaError, Device, DeviceBuffer, Label, Launch, La
 use weft_device::dimensions;
 use weft_engine::{AccessKind, Cause, InOrder, OpContext};
 
-/// What a step was given.
+/// The operands of a step.
 pub(super) enum Given {
     /// An array of this type.
     Array(DType),
@@ -25,7 +25,7 @@ pub(super) enum Given {
 /// An element-wise launch over arrays in rows: its outputs, then the arrays among its inputs.
 pub(super) struct ElementwiseStep {
     pub(super) name: Arc<str>,
-    /// What compiles its kernels, and tells of them.
+    /// The object that compiles and describes its kernels.
     pub(super) build: Py<PyAny>,
     pub(super) device: Device,
     /// Elements.
@@ -33,7 +33,7 @@ pub(super) struct ElementwiseStep {
     pub(super) outputs: SmallVec<[DType; 1]>,
     pub(super) inputs: SmallVec<[Given; 3]>,
     pub(super) place: u64,
-    /// What is launched if it stays alone.
+    /// Its own launch, for a step that stays alone.
     pub(super) alone: Arc<dyn Opaque>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Fusion<'a> {
         Some(Self { first, steps: known, arrays: arrays.into_iter().collect::<Option<_>>()? })
     }
 
-    /// What `weft._cuda.fused` is told of a step: its kernel, the place of its output, and those of its inputs.
+    /// A step for `weft._cuda.fused`: its kernel, the place of its output, and those of its inputs.
     fn told<'py>(
         py: Python<'py>,
         step: &ElementwiseStep,
@@ -184,7 +184,7 @@ impl<'a> Fusion<'a> {
         // SAFETY: the kernel touches the elements of its arrays, each of which the replay gives as it was recorded.
         let mut launch: Launch = unsafe { Launcher::new(&kernel, &plan, label)?.launch(dimensions(device, size)) }?;
         launch.give_scalar(&(size as u64).to_ne_bytes())?;
-        // In the place of what each replay gives.
+        // In the place of each replay's own.
         let nothing = DeviceBuffer::new(device, 0);
         for _ in &self.arrays {
             launch.give_pointer(0, BufferAccess::whole(&nothing, AccessKind::Mutate))?;

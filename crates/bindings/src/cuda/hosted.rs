@@ -1,10 +1,10 @@
 //! Python callables that issue work on a device: they run on the stream of their op, which is behind the fences of the
 //! op's accesses, and the op's own fence follows their work.
 
+use super::errors;
 use super::memory::buffer_of;
 use crate::array::raised;
 use crate::interpreter::dtypes;
-use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;
@@ -84,7 +84,7 @@ pub(crate) fn on_stream(
 ) -> PyResult<()> {
     let Some(device) = device(arrays) else { return body() };
     let accesses = accesses(arrays);
-    let begun = device.begin(&Request::new(label, &accesses)).map_err(|error| errors::cuda(py, error))?;
+    let begun = device.begin(&Request::new(label, &accesses)).map_err(|error| errors::broken(py, error))?;
     let places = accesses.iter().map(|access| Arc::clone(&access.buffer)).zip(begun.addresses().iter().copied());
     let (index, stream, places) = (device.index(), begun.stream().handle().0, places.collect());
     let outcome = as_current(index, stream, places, || {
@@ -93,7 +93,7 @@ pub(crate) fn on_stream(
         let outcome = body();
         block.call_method1("__exit__", (py.None(), py.None(), py.None())).and(outcome)
     });
-    let finished = begun.finish().map(drop).map_err(|error: CudaError| errors::cuda(py, error));
+    let finished = begun.finish().map(drop).map_err(|error: CudaError| errors::broken(py, error));
     outcome.and(finished)
 }
 

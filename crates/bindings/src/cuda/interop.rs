@@ -1,5 +1,6 @@
 //! Device memory in other libraries' hands, and theirs in ours: no copy, and no wait for the device.
 
+use super::errors;
 use super::hosted::{DeviceMemory, granted_place};
 use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
@@ -8,14 +9,13 @@ use crate::array::{NDArray, check_look, raised};
 use crate::engine::Engine;
 use crate::engine::wait;
 use crate::interpreter::dtypes;
-use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::Layout;
 use weft_cuda::driver::{DeviceAddress, StreamHandle};
 use weft_cuda::{BufferAccess, CudaError, DeviceBuffer, Label, Request};
 use weft_engine::AccessKind;
 
-/// Where an array's buffer lies, its size, the device, a stream that is behind all that writes to it, and what keeps it.
+/// Where an array's buffer lies, its size, the device, a stream behind all its writers, and its keeper.
 type Exported<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>);
 
 /// The place of an array's buffer, for a library that will read it behind the stream. In an op that was granted the
@@ -28,7 +28,7 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> Py
     let (py, actual) = (x.py(), x.get().actual());
     let array = &*actual;
     expect(py, array)?;
-    let buffer = buffer_of(array).ok_or_else(|| errors::cuda(py, not_there()))?;
+    let buffer = buffer_of(array).ok_or_else(|| errors::broken(py, not_there()))?;
     let device = buffer.device().clone();
     let keeper = Bound::new(py, DeviceMemory::new(&buffer))?;
     if let Some((address, stream)) = granted_place(array) {
@@ -43,12 +43,12 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> Py
         let fence = begun.finish()?;
         buffer.lend();
         for handle in leads {
-            // SAFETY: the default stream, or what a library says is its current one.
+            // SAFETY: the default stream, or the one that a library calls its current one.
             unsafe { fence.lead(StreamHandle(handle)) }?;
         }
         Ok(place)
     };
-    let (address, stream) = begin().map_err(|error| errors::cuda(py, error))?;
+    let (address, stream) = begin().map_err(|error| errors::broken(py, error))?;
     Ok((address, buffer.bytes(), device.index(), stream, keeper))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn cuda_wrap(
         // SAFETY: the library says that these bytes are the device's; the object that keeps them is held.
         Ok(unsafe { DeviceBuffer::foreign(&device, start, bytes, ready, Box::new(keeper.clone().unbind())) })
     })();
-    let memory = made.map_err(|error: CudaError| errors::cuda(py, error))?;
+    let memory = made.map_err(|error: CudaError| errors::broken(py, error))?;
     let array = array_on(&engine.get().inner, memory, readonly, layout, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))
 }

@@ -1,11 +1,11 @@
 //! `weft.cuda.RawKernel`: launches of kernels that users wrote.
 
+use super::errors;
 use super::memory::{buffer_of, expect, not_there};
 use super::parameters::{self, Given, Known, Parameters};
 use super::runtime;
 use crate::array::raised;
 use crate::engine::Engine;
-use crate::interpreter::errors;
 use crate::interpreter::location::Location;
 use crate::payloads::trace;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -50,7 +50,7 @@ use weft_engine::{AccessKind, PushOptions};
 #[pyclass(module = "weft.cuda", frozen, name = "RawKernel")]
 pub(crate) struct RawKernel {
     name: Arc<str>,
-    /// What the source says; nothing if it cannot be told.
+    /// Its parameters in the source; nothing if the source does not tell.
     parameters: Option<Parameters>,
     /// ``build(device, capability)`` answers an image, or the handle of a kernel that is loaded.
     build: Py<PyAny>,
@@ -245,7 +245,7 @@ impl RawKernel {
                 // SAFETY: the compiler has just made it.
                 unsafe { device.load_module(image) }?.kernel(&self.name)
             })
-            .map_err(|error| errors::cuda(py, error))?
+            .map_err(|error| errors::broken(py, error))?
         } else {
             let handle = FunctionHandle(built.extract()?);
             // SAFETY: CuPy has loaded it on this device, and the object that has it is held.
@@ -269,7 +269,7 @@ impl RawKernel {
             let kind = if access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
             Ok(BufferAccess { buffer: buffer_of(array).ok_or_else(not_there)?, range: array.range(), kind })
         };
-        // SAFETY: whoever launches a kernel of their own vouches for it by the declared accesses.
+        // SAFETY: the author of a kernel vouches for it by the declared accesses.
         let mut launch = unsafe { launcher.launch(dimensions) }?.stream(stream);
         for argument in given {
             match argument {
@@ -290,14 +290,14 @@ impl RawKernel {
 fn refused(py: Python<'_>, error: CudaError) -> PyErr {
     match error {
         CudaError::InvalidArgument(message) => errors::kernel_argument(py, &message),
-        error => errors::cuda(py, error),
+        error => errors::broken(py, error),
     }
 }
 
 /// Blocks or threads along the three axes: a number, or up to three of them.
 fn lengths(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
     let mut lengths = [1; 3];
-    // Of what is refused an exception would be made, and dropped.
+    // For a refused value an exception would be made, and dropped.
     if let Ok(given) = given.cast_exact::<PyTuple>()
         && (1..=3).contains(&given.len())
     {
@@ -327,7 +327,7 @@ fn lengths(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
 
 /// CUDA's default stream of each thread.
 const OF_EACH_THREAD: usize = 2;
-/// Numbers that stand for no default stream of CUDA's, and are nobody's addresses.
+/// Numbers that stand for no default stream of CUDA's, and are no addresses.
 const NO_STREAM: std::ops::Range<usize> = 3..4096;
 
 /// A stream of another library: an address, or an object with ``ptr`` or ``cuda_stream``.
@@ -342,7 +342,7 @@ fn foreign(device: &Device, stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
                        on may change: leave stream= out, or name a stream of your own";
         return Err(errors::kernel_argument(stream.py(), message));
     }
-    // The driver takes whatever it is given for an address.
+    // The driver takes any number for an address.
     if NO_STREAM.contains(&address) {
         let message =
             format!("stream={address} is no stream: a cudaStream_t is an address, or 0 or 1 for CUDA's default stream");

@@ -1,10 +1,10 @@
 //! Arrays in the memory of a device.
 
+use super::errors;
 use super::runtime;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::interpreter::dtypes;
-use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::{Array, Buffer, DType, Layout, Ownership};
 use weft_cuda::{Device, DeviceBuffer};
@@ -55,7 +55,7 @@ pub(crate) fn cuda_empty_pinned(
     let layout = Layout::contiguous(&shape, dtype.size()).map_err(|error| raised(py, error))?;
     let bytes = layout.size() * dtype.size();
     // Pinning may take the driver a while.
-    let block = py.detach(|| device.pinned(bytes)).map_err(|error| errors::cuda(py, error))?;
+    let block = py.detach(|| device.pinned(bytes)).map_err(|error| errors::broken(py, error))?;
     let start = block.first();
     // SAFETY: the block has so many bytes, which are its owner's alone. Who copies from or to them on a device holds the
     // buffer until that has ended, and so the block.

@@ -1,8 +1,9 @@
-//! CUDA devices: joins weft-array's arrays and weft-cuda's devices.
+//! CUDA devices, a [`Kind`]: joins weft-array's arrays and weft-cuda's devices.
 //!
 //! | module | home of |
 //! |---|---|
 //! | `runtime` | the process's one handle on CUDA; devices, by number |
+//! | `errors` | errors of CUDA and of its compiler as exceptions |
 //! | `memory` | arrays in the memory of a device |
 //! | `fences` | waits for what has been issued and may still run |
 //! | `transfers` | copies between the host and devices, and between devices |
@@ -14,7 +15,8 @@
 //! | `hosted` | Python callables on the stream of their op |
 
 pub(crate) mod elementwise;
-pub(crate) mod fences;
+mod errors;
+mod fences;
 pub(crate) mod floors;
 pub(crate) mod fusion;
 pub(crate) mod hosted;
@@ -23,5 +25,65 @@ pub(crate) mod kernel;
 pub(crate) mod memory;
 pub(crate) mod parameters;
 pub(crate) mod runtime;
-pub(crate) mod times;
+mod times;
 pub(crate) mod transfers;
+
+use crate::interpreter::devices::{Kind, Locked, Until};
+use pyo3::prelude::*;
+use std::error::Error;
+use std::time::Duration;
+use weft_array::Array;
+use weft_cuda::{CudaError, fork};
+use weft_engine::trace::Recording;
+use weft_engine::{Engine, Failure};
+
+/// CUDA as a kind of device. Until this process has opened CUDA, there is nothing to do.
+pub(crate) struct Cuda;
+
+impl Kind for Cuda {
+    fn wait_for(&self, py: Python<'_>, array: &Array, until: Until, timeout: Option<Duration>) -> PyResult<()> {
+        fences::wait_for(py, array, until, timeout)
+    }
+
+    fn is_done(&self, array: &Array) -> bool {
+        fences::is_done(array)
+    }
+
+    fn wait_for_all(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<()> {
+        fences::wait_for_devices(py, timeout)
+    }
+
+    fn begin_times(&self, engine: &Engine) {
+        times::begin(engine);
+    }
+
+    fn wait_for_times(&self, py: Python<'_>, engine: &Engine, timeout: Option<Duration>) -> PyResult<()> {
+        times::wait_for(py, engine, timeout)
+    }
+
+    fn join_times(&self, recording: &mut Recording) {
+        times::join(recording);
+    }
+
+    fn end_times(&self, recording: &Recording) {
+        times::end(recording);
+    }
+
+    fn exception(&self, py: Python<'_>, failure: &Failure, cause: &(dyn Error + 'static)) -> Option<PyErr> {
+        cause.downcast_ref::<CudaError>().map(|error| errors::of_failure(py, failure, error))
+    }
+
+    fn shut_down(&self, py: Python<'_>) {
+        runtime::shut_down(py);
+    }
+
+    fn before_fork(&self) -> Box<dyn Locked> {
+        Box::new(fork::before())
+    }
+}
+
+impl Locked for fork::Fork {
+    fn after_in_child(self: Box<Self>) {
+        fork::after_in_child(*self);
+    }
+}

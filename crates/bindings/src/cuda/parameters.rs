@@ -1,10 +1,10 @@
 //! Arguments of kernels: the given values against the source's parameters.
 
+use super::errors;
 use crate::array::NDArray;
 use crate::array::moves::now;
 use crate::array::operator;
 use crate::interpreter::dtypes;
-use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 use weft_array::{Access, DType};
 use weft_cuda::Parameter;
 
-/// What the source says of a parameter.
+/// A parameter in the source.
 pub(crate) struct Declaration {
     pointer: bool,
-    /// The type of the value, or of what it points to, if that is one of NumPy's.
+    /// The type of the value, or of its target, if that is one of NumPy's.
     dtype: Option<DType>,
 }
 
@@ -41,7 +41,7 @@ impl Given<'_> {
     }
 }
 
-/// What Python has read in the source.
+/// The parameters that Python has read in the source.
 pub(crate) fn read(known: &[Known]) -> Parameters {
     let find = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
     known
@@ -50,7 +50,7 @@ pub(crate) fn read(known: &[Known]) -> Parameters {
         .collect()
 }
 
-/// An argument of a kernel, with what the kernel does with it: what ``weft.Read(x)`` and its like answer.
+/// An argument of a kernel, with the kernel's access to it: the result of ``weft.Read(x)`` and its like.
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Declared {
     obj: Py<PyAny>,
@@ -65,7 +65,7 @@ impl Declared {
         self.obj.clone_ref(py)
     }
 
-    /// What the kernel does with it.
+    /// The kernel's access to it.
     #[getter]
     fn access<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let name = match self.access {

@@ -1,8 +1,8 @@
 //! CUDA in this process: opened when it is first asked for, never by `import weft`.
 
-use crate::engine::wait;
+use super::errors;
+use super::fences;
 use crate::interpreter::arguments;
-use crate::interpreter::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -32,7 +32,7 @@ fn open() -> Result<&'static Cuda, CudaError> {
 
 /// The device of this number.
 pub(crate) fn device(py: Python<'_>, index: usize) -> PyResult<Device> {
-    py.detach(|| open()?.device(index)).map_err(|error| errors::cuda(py, error))
+    py.detach(|| open()?.device(index)).map_err(|error| errors::broken(py, error))
 }
 
 /// Lets the poller end, before the driver is taken down with the process.
@@ -43,13 +43,13 @@ pub(crate) fn shut_down(py: Python<'_>) {
     }
 }
 
-/// How many devices there are. Raises what says why there is no CUDA.
+/// The number of devices. Raises the reason if there is no CUDA.
 #[pyfunction]
 pub(crate) fn cuda_device_count(py: Python<'_>) -> PyResult<usize> {
-    py.detach(open).map(Cuda::device_count).map_err(|error| errors::cuda(py, error))
+    py.detach(open).map(Cuda::device_count).map_err(|error| errors::broken(py, error))
 }
 
-/// What a device is: name, capability, multiprocessors, memory.
+/// The properties of a device: name, capability, multiprocessors, memory.
 #[pyfunction]
 pub(crate) fn cuda_properties(py: Python<'_>, index: usize) -> PyResult<Bound<'_, PyDict>> {
     let device = device(py, index)?;
@@ -68,14 +68,14 @@ pub(crate) fn cuda_properties(py: Python<'_>, index: usize) -> PyResult<Bound<'_
 pub(crate) fn cuda_synchronize(py: Python<'_>, index: usize, timeout: Option<arguments::Timeout>) -> PyResult<()> {
     let timeout = arguments::timeout(py, timeout)?;
     let device = device(py, index)?;
-    wait::for_device(py, timeout, |wait| device.synchronize(wait))
+    fences::for_device(py, timeout, |wait| device.synchronize(wait))
 }
 
 /// Bytes of a device's memory: in_use, peak, blocks, held, free, total, pinned, lost.
 #[pyfunction]
 pub(crate) fn cuda_memory_stats(py: Python<'_>, index: usize) -> PyResult<Bound<'_, PyDict>> {
     let device = device(py, index)?;
-    let stats = py.detach(|| device.memory_stats()).map_err(|error| errors::cuda(py, error))?;
+    let stats = py.detach(|| device.memory_stats()).map_err(|error| errors::broken(py, error))?;
     let figures = PyDict::new(py);
     figures.set_item("in_use", stats.in_use)?;
     figures.set_item("peak", stats.peak)?;
@@ -91,7 +91,7 @@ pub(crate) fn cuda_memory_stats(py: Python<'_>, index: usize) -> PyResult<Bound<
 /// Gives memory that devices keep for reuse back.
 #[pyfunction]
 pub(crate) fn cuda_trim(py: Python<'_>) -> PyResult<()> {
-    known().map_or(Ok(()), |cuda| py.detach(|| cuda.trim()).map_err(|error| errors::cuda(py, error)))
+    known().map_or(Ok(()), |cuda| py.detach(|| cuda.trim()).map_err(|error| errors::broken(py, error)))
 }
 
 /// Asks the compiler, which is the first of the libraries in `paths` that is there.

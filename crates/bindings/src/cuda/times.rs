@@ -1,7 +1,7 @@
 //! The times of devices, for traces.
 
+use super::fences;
 use super::runtime;
-use crate::engine::wait;
 use pyo3::prelude::*;
 use std::time::Duration;
 use weft_cuda::Lane;
@@ -9,23 +9,23 @@ use weft_engine::Engine;
 use weft_engine::trace::{RecordedStream, Recording, StreamKind};
 
 /// Prepares for a trace that has begun.
-pub(crate) fn begin(engine: &Engine) {
+pub(super) fn begin(engine: &Engine) {
     if let Some(cuda) = runtime::known() {
         cuda.begin_times(engine.id());
     }
 }
 
 /// Waits until the work has ended that traced ops have issued.
-pub(crate) fn wait_for(py: Python<'_>, engine: &Engine, timeout: Option<Duration>) -> PyResult<()> {
+pub(super) fn wait_for(py: Python<'_>, engine: &Engine, timeout: Option<Duration>) -> PyResult<()> {
     let Some(cuda) = runtime::known() else { return Ok(()) };
     if !engine.is_traced() {
         return Ok(());
     }
-    wait::for_device(py, timeout, |wait| cuda.wait_for_times(engine.id(), wait))
+    fences::for_device(py, timeout, |wait| cuda.wait_for_times(engine.id(), wait))
 }
 
-/// Joins what is known of devices to a recording.
-pub(crate) fn join(recording: &mut Recording) {
+/// Joins the times of devices to a recording.
+pub(super) fn join(recording: &mut Recording) {
     for stream in runtime::known().map(|cuda| cuda.times(recording.engine)).unwrap_or_default() {
         let kind = match stream.lane {
             Lane::Compute => StreamKind::Compute,
@@ -39,7 +39,7 @@ pub(crate) fn join(recording: &mut Recording) {
 }
 
 /// Forgets it, when the trace is over.
-pub(crate) fn end(recording: &Recording) {
+pub(super) fn end(recording: &Recording) {
     if let Some(cuda) = runtime::known() {
         cuda.end_times(recording.engine);
     }

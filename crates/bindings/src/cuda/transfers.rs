@@ -4,6 +4,7 @@
 //! done with the host's memory.
 
 use super::elementwise::compact;
+use super::errors::broken;
 use super::memory::expect;
 use crate::array::moves::now;
 use crate::array::{NDArray, raised};
@@ -17,7 +18,7 @@ use weft_device::{CopyError, Noted};
 use weft_engine::Engine;
 use weft_engine::trace::Kind;
 
-/// What copies are called.
+/// The name of copies.
 const COPY: &str = "copy";
 
 /// Pushes a copy of contiguous elements, one side of which is on a device.
@@ -30,7 +31,7 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> PyRes
     };
     weft_device::copy(engine, to, from, &noted).map_err(|error| match error {
         CopyError::Array(error) => raised(py, error),
-        CopyError::Cuda(error) => errors::cuda(py, error),
+        CopyError::Cuda(error) => broken(py, error),
     })
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn cuda_copy(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> 
 /// are other arrays': then the elements are first brought together on the device.
 pub(crate) fn to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
     expect(py, array)?;
-    // Who may look at values while this thread records has been asked.
+    // Looks at values while this thread records have been checked.
     if recording::is_open() { recorded::suspended(|| copied_to_host(py, array)) } else { copied_to_host(py, array) }
 }
 

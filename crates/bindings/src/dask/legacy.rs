@@ -24,7 +24,7 @@ impl<'py> Conversion<'py> {
 }
 
 impl<'py> Reader<'_, 'py> {
-    /// What a value of the older form stands for.
+    /// The meaning of a value of the older form.
     pub(super) fn legacy(&mut self, value: Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = value.py();
         let _level = Level::enter(py)?;
@@ -87,7 +87,7 @@ impl<'py> Reader<'_, 'py> {
         Ok(Argument::Call(Box::new(Function { callable: callable.unbind(), positional, named: Vec::new() })))
     }
 
-    /// Whether a value is a key of the graph; what has no hash is none.
+    /// Whether a value is a key of the graph; a value without a hash is none.
     fn is_key(&self, value: &Bound<'py, PyAny>) -> PyResult<bool> {
         match self.has(value) {
             Err(error) if error.is_instance_of::<PyTypeError>(value.py()) => Ok(false),

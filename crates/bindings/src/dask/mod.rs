@@ -34,14 +34,14 @@ const PRIORITIES: usize = 1024;
 #[pyclass(module = "weft._core", frozen, name = "_TaskGraph")]
 pub(crate) struct TaskGraph {
     run: Arc<Run>,
-    /// Of each call, those that make what it reads.
+    /// Of each call, the calls that make its arguments.
     needs: Vec<Few>,
 }
 
 #[pymethods]
 impl TaskGraph {
     /// Of all `nodes` by key, those that are needed for the keys `wanted`; `known` are values by key. `kinds` are Dask's
-    /// classes, `mapping` its `Dict`, `convert(value)` its conversion of what its older form allows; `before(key)` and `after(key, value)` are called around each call, if they are given.
+    /// classes, `mapping` its `Dict`, `convert(value)` its conversion of values of the older form; `before(key)` and `after(key, value)` are called around each call, if they are given.
     #[new]
     #[allow(clippy::too_many_arguments)] // the package's
     #[pyo3(signature = (nodes, wanted, known, kinds, mapping, convert, before=None, after=None))]
@@ -64,7 +64,7 @@ impl TaskGraph {
         })
     }
 
-    /// The keys of the calls, each behind what it needs.
+    /// The keys of the calls, each behind its dependencies.
     fn order<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, self.run.keys())
     }
@@ -89,7 +89,7 @@ impl TaskGraph {
         let failed = |error| errors::raised(py, error);
         for calls in chains {
             let name = traced.then(|| self.run.name(py, &calls));
-            // What a reader needs first goes first: values go soon after they have come.
+            // The dependency that a reader needs first goes first: so values are dropped soon.
             let priority = -i32::try_from(steps.len() / together).unwrap_or(i32::MAX);
             let options =
                 StepOptions { kind: StepKind::Hosted, name: name.as_deref(), priority, ..StepOptions::default() };
@@ -127,7 +127,7 @@ impl TaskGraph {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // What is pushed of it uses them, too.
+        // The replay uses them, too.
         if Arc::strong_count(&self.run) == 1 { self.run.traverse(&visit) } else { Ok(()) }
     }
 }

@@ -29,14 +29,14 @@ impl<'py> Kinds<'py> {
     }
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     /// It was named, and nothing else.
     Named,
-    /// What it needs is being looked at.
+    /// Its dependencies are being read.
     Open,
-    /// Behind what it needs.
+    /// Placed behind its dependencies.
     Placed,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Reader<'a, 'py> {
     known: &'a Bound<'py, PyDict>,
     kinds: Kinds<'py>,
     pub(super) conversion: Conversion<'py>,
-    /// Whether somebody hears of each call, so that keys which only stand for others count, too.
+    /// Whether there are callbacks around each call, so that keys which only stand for others count, too.
     observed: bool,
     /// Entries by key.
     places: Bound<'py, PyDict>,
@@ -134,7 +134,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         Ok(place)
     }
 
-    /// Places an entry and all that it needs, each behind what it needs itself.
+    /// Places an entry and all its dependencies, each behind its own.
     fn place(&mut self, root: u32) -> PyResult<()> {
         if self.entries[root as usize].state != State::Named {
             return Ok(());
@@ -169,7 +169,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         PyRuntimeError::new_err(format!("the graph has a cycle: {}", keys.join(", ")))
     }
 
-    /// Finds out what an entry is and needs.
+    /// Reads the kind and the dependencies of an entry.
     fn open(&mut self, at: u32) -> PyResult<()> {
         let key = self.entries[at as usize].key.clone();
         let (nodes, known) = (self.nodes, self.known);
@@ -201,7 +201,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         Ok(())
     }
 
-    /// A task's call. What it needs is named by entries, until they have their places.
+    /// A task's call. Entries name its dependencies, until they have their places.
     fn call(&mut self, task: &Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = task.py();
         let _level = Level::enter(py)?;

@@ -14,7 +14,7 @@ use weft_engine::{Cause, Step, StepContext};
 /// Numbers of values or calls; most calls have a few.
 pub(super) type Few = SmallVec<[u32; 4]>;
 
-/// What a call is given.
+/// The argument of a call.
 pub(super) enum Argument {
     /// This object.
     Value(Py<PyAny>),
@@ -22,9 +22,9 @@ pub(super) enum Argument {
     Slot(u32),
     /// A new list.
     List(Vec<Argument>),
-    /// What another call gives, made for this one.
+    /// The result of another call, made for this one.
     Call(Box<Function>),
-    /// What one of Dask's nodes gives for the values that it asks for by key.
+    /// The result of one of Dask's nodes on the values of its keys.
     Node(Node),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Node {
     pub(super) needs: Vec<(Py<PyAny>, u32)>,
 }
 
-/// One call: which key, what it does, what it reads, where its value goes.
+/// One call: key, function, arguments, the place of its value.
 pub(super) struct Task {
     pub(super) key: Py<PyAny>,
     pub(super) work: Argument,
@@ -58,7 +58,7 @@ pub(super) struct Slot {
     pub(super) wanted: bool,
 }
 
-/// Who hears of each call.
+/// The callbacks around each call.
 pub(super) struct Observers {
     pub(super) before: Option<Py<PyAny>>,
     pub(super) after: Option<Py<PyAny>>,
@@ -112,7 +112,7 @@ impl Run {
             visit.call(&task.key)?;
             task.work.traverse(visit)?;
         }
-        // Nobody holds one of the locks where nothing runs, but for who has made the collector begin.
+        // Where nothing runs no lock is held, but by the thread that has started the collector.
         for slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
             visit.call(&slot.value)?;
         }
@@ -146,7 +146,7 @@ impl Run {
         let _ = self.stopped.set(());
     }
 
-    /// Notes what a call has raised: the first counts, and nothing begins after it.
+    /// Notes the exception of a call: the first counts, and nothing begins after it.
     fn fail(&self, py: Python<'_>, error: PyErr) {
         self.stop();
         let value = error.into_value(py);
@@ -156,7 +156,7 @@ impl Run {
         }
     }
 
-    /// The values that are wanted, or the first exception. What else is left goes.
+    /// The values that are wanted, or the first exception. Other values are dropped.
     pub(super) fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let error = lock(&self.error).take();
         let found = PyDict::new(py);
@@ -178,7 +178,7 @@ impl Run {
 
     fn value<'py>(&self, py: Python<'py>, slot: u32) -> PyResult<Bound<'py, PyAny>> {
         let value = lock(&self.slots[slot as usize]).value.as_ref().map(|value| value.clone_ref(py));
-        // The engine has seen to it that it is there, unless somebody has taken the values of a graph that was stopped.
+        // The engine has made it, unless the values of a stopped graph were taken.
         value.map(|value| value.into_bound(py)).ok_or_else(|| {
             pyo3::exceptions::PyRuntimeError::new_err("the graph was stopped while this task was being begun")
         })
@@ -234,7 +234,7 @@ impl Run {
         Ok(())
     }
 
-    /// Lets go of what a call has read, where nobody else will.
+    /// Drops the arguments of a call after their last reader.
     fn release(&self, task: &Task) {
         for &slot in &task.reads {
             let gone = {

@@ -20,12 +20,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 ///     Worker threads; by default as many as this process may use processors. With
 ///     ``policy="per_device"``, threads of each device's compute lane.
 /// policy : str, optional
-///     Who runs what, by default ``"work_stealing"``: one of ``weft._core.POLICIES``. ``"serial"`` runs each op at its push,
+///     The policy that places ops on workers, by default ``"work_stealing"``: one of ``weft._core.POLICIES``. ``"serial"`` runs each op at its push,
 ///     and ``"shuffled:7"`` draws with the seed 7 in which order ops run, both for debugging. Results never depend on it.
 /// max_pending_ops : int, optional
 ///     How many ops may be pending. Pushes from inside ops are exempt.
 /// max_pending_bytes : int, optional
-///     How many bytes pending ops may hold: their results, and what pushes tell by `nbytes`. By default a thirty-second of
+///     How many bytes pending ops may hold: their results, and the `nbytes` of pushes. By default a thirty-second of
 ///     the memory that this process may use, and at least 256 MiB.
 /// on_limit : {"block", "raise"}, optional
 ///     Whether a push over a limit waits (without the GIL) or raises `PendingLimitError`.
@@ -33,8 +33,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 ///     Seconds for ``sys.setswitchinterval``, set when the engine is made: how long a busy thread
 ///     keeps the GIL from callables. By default it is left alone.
 /// stall_after : float, optional
-///     Seconds after which a wait warns, through the logger ``weft``, that no op has finished meanwhile: what runs, and
-///     who waits for whom. None for never.
+///     Seconds after which a wait warns, through the logger ``weft``, that no op has finished meanwhile: with the ops that
+///     run, and those that wait, with their blockers. None for never.
 /// blas_threads : int, optional
 ///     How many threads BLAS and LAPACK take for a call of `weft.linalg` on this engine's arrays; by default as many as the
 ///     process has set. It is set around each such call and then as before, by threadpoolctl (extra ``machine``).
@@ -50,11 +50,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 #[pyclass(module = "weft", frozen, weakref)]
 pub(crate) struct Engine {
     pub(crate) inner: weft_engine::Engine,
-    /// What its failures refer to.
+    /// The exceptions that its failures refer to.
     pub(crate) exceptions: Arc<Exceptions>,
     /// A `weft._engine.identity.ObjectVariables`.
     pub(crate) objects: OnceLock<Py<PyAny>>,
-    /// What a trace wraps callables in: called with the callable and its name or None.
+    /// The wrapper that a trace puts around callables: called with the callable and its name or None.
     pub(crate) wrap: Mutex<Option<Py<PyAny>>>,
     /// Threads for a hosted call of BLAS or LAPACK, if not the process's.
     pub(crate) blas_threads: Option<u64>,

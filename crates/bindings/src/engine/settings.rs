@@ -54,7 +54,7 @@ pub(crate) fn at_least_one(py: Python<'_>, what: &str, number: i64) -> PyResult<
     u64::try_from(number).ok().filter(|&number| number > 0).ok_or_else(|| errors::argument_value(py, &message()))
 }
 
-/// Refuses what `sys.setswitchinterval` would.
+/// Refuses the intervals that `sys.setswitchinterval` refuses.
 pub(crate) fn check_interval(py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
     match seconds {
         Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {

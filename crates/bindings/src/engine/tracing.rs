@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use weft_engine::trace::Note;
 
 impl Engine {
-    /// What a trace is to know of a payload, and the payload, its callable wrapped if the trace asks for that.
+    /// The trace's note of a payload, and the payload, its callable wrapped if the trace asks for that.
     #[cold]
     pub(crate) fn traced<P: Traced>(&self, py: Python<'_>, payload: P, name: Option<&str>) -> PyResult<(P, Note)> {
         let note = trace::note_of(py, &self.inner, &payload, name);

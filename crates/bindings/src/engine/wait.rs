@@ -6,7 +6,6 @@ use crate::interpreter::stall;
 use crate::payloads::trace;
 use pyo3::prelude::*;
 use std::time::Duration;
-use weft_cuda::CudaError;
 use weft_engine::trace::{Kind, Note};
 use weft_engine::{EngineError, Wait};
 
@@ -37,21 +36,13 @@ pub(crate) fn detached(
     heard(py, result, signal, errors::raised)
 }
 
-/// The same for a device, of whose waits no trace tells.
-pub(crate) fn for_device(
-    py: Python<'_>,
-    timeout: Option<Duration>,
-    wait: impl FnOnce(&mut Wait<'_>) -> Result<(), CudaError> + Send,
-) -> PyResult<()> {
-    watching_device(py, timeout, |_| (), wait)
-}
-
-/// The same, which calls `watch` whenever it asks for signals.
-pub(crate) fn watching_device(
+/// The same for a device, of whose waits no trace tells. It calls `watch` whenever it asks for signals.
+pub(crate) fn watching<E: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,
     mut watch: impl FnMut(Python<'_>) + Send,
-    wait: impl FnOnce(&mut Wait<'_>) -> Result<(), CudaError> + Send,
+    wait: impl FnOnce(&mut Wait<'_>) -> Result<(), E> + Send,
+    raised: impl FnOnce(Python<'_>, E) -> PyErr,
 ) -> PyResult<()> {
     let mut signal = None;
     let result = py.detach(|| {
@@ -65,7 +56,7 @@ pub(crate) fn watching_device(
         };
         wait(&mut Wait { timeout, tick: Some(&mut tick), ..Wait::default() })
     });
-    heard(py, result, signal, errors::cuda)
+    heard(py, result, signal, raised)
 }
 
 fn heard<E>(

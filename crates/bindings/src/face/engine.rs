@@ -1,7 +1,6 @@
 //! The methods of `weft.Engine`.
 
 use super::process;
-use crate::cuda::{fences, times};
 use crate::engine::variable::Variable;
 use crate::engine::wait;
 use crate::engine::{Engine, Given, at_least_one, check_interval};
@@ -9,6 +8,7 @@ use crate::interpreter::arguments::{
     self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
     Priority, StallAfter, SwitchInterval, Timeout, Workers,
 };
+use crate::interpreter::devices;
 use crate::interpreter::errors;
 use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::host::Gil;
@@ -28,7 +28,7 @@ use weft_engine::{NativeFunction, OnLimit, PushOptions};
 /// The bytes at the beginning of a process's addresses that are never mapped.
 const FIRST_PAGE: usize = 4096;
 
-/// What pushes take beside their accesses.
+/// Arguments of pushes beside their accesses.
 fn options(priority: Priority, name: Option<Name<'_>>, always_run: AlwaysRun, nbytes: Bytes) -> PushOptions<'_> {
     PushOptions {
         priority: priority.0,
@@ -111,13 +111,13 @@ impl Engine {
         self.inner.max_pending_ops()
     }
 
-    /// How many bytes pending ops may hold before a push waits or raises; None where nobody limits them.
+    /// How many bytes pending ops may hold before a push waits or raises; None without a limit.
     #[getter]
     fn max_pending_bytes(&self) -> Option<u64> {
         Some(self.inner.max_pending_bytes()).filter(|&bytes| bytes < u64::MAX)
     }
 
-    /// What a push over a limit does: ``"block"`` or ``"raise"``.
+    /// The behaviour of a push over a limit: ``"block"`` or ``"raise"``.
     #[getter]
     fn on_limit(&self) -> &'static str {
         match self.inner.on_limit() {
@@ -194,21 +194,21 @@ impl Engine {
     /// Parameters
     /// ----------
     /// exec_func : callable
-    ///     Called without arguments, on a worker. What it answers is dropped; what it raises is
-    ///     raised by waits on the variables it was to change.
+    ///     Called without arguments, on a worker. Its result is dropped; its exception is
+    ///     raised by waits on the variables that it was to change.
     /// read_vars, mutate_vars : sequence of Variable or NDArray, optional
-    ///     What it reads, what it changes. Inside the op, ``numpy.asarray(x)`` of an array among them is its memory,
+    ///     The variables that it reads, and those that it changes. Inside the op, ``numpy.asarray(x)`` of an array among them is its memory,
     ///     at once, to be written to if the op changes it.
     /// overwrite_vars : sequence of Variable or NDArray, optional
-    ///     What it changes without looking at the old value, which therefore may have failed.
+    ///     Variables that it changes without a look at the old value, which therefore may have failed.
     /// priority : int, optional
     ///     Ready ops with a higher one go first.
     /// name : str, optional
-    ///     For messages; what the callable is called by default.
+    ///     For messages; by default the name of the callable.
     /// device : Device, optional
     ///     Where it runs, with ``policy="per_device"``.
     /// always_run : bool, optional
-    ///     Whether it runs even if what it reads has failed: for clean-up.
+    ///     Whether it runs even if a value that it reads has failed: for clean-up.
     /// nbytes : int, optional
     ///     Bytes it holds while it is pending.
     ///
@@ -383,7 +383,7 @@ impl Engine {
     /// Raises
     /// ------
     /// BaseException
-    ///     What the op raised whose version this is, the original object.
+    ///     The exception of the op that made this version, the original object.
     /// WaitTimeoutError
     ///     If the time ran out. The op goes on.
     /// DeadlockError
@@ -418,7 +418,7 @@ impl Engine {
     /// Raises
     /// ------
     /// BaseException
-    ///     What an op raised that nobody was told of yet; several come as an `ExceptionGroup`.
+    ///     The exception of an op that no wait has raised yet; several come as an `ExceptionGroup`.
     /// WaitTimeoutError
     ///     If the time ran out. The ops go on.
     /// DeadlockError
@@ -429,7 +429,7 @@ impl Engine {
         let start = Instant::now();
         wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))?;
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-        fences::wait_for_devices(py, left)
+        devices::all().try_for_each(|kind| kind.wait_for_all(py, left))
     }
 
     /// Deletes a variable: after everything pushed before, `finalizer()` runs, once.
@@ -492,37 +492,37 @@ impl Engine {
         let start = Instant::now();
         wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))?;
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-        times::wait_for(py, &self.inner, left)
+        devices::all().try_for_each(|kind| kind.wait_for_times(py, &self.inner, left))
     }
 
-    /// What runs now, and who waits for whom.
+    /// The ops that run now, and those that wait, with their blockers.
     fn _stall_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         stall::report(py, &self.inner)
     }
 
-    /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on. Callables are replaced by
+    /// Starts to record the engine's work, at most `limit` ops of those that are pushed from now on. Callables are replaced by
     /// what `wrap(callable, name)` returns, if it is given.
     #[pyo3(signature = (limit, wrap=None))]
     fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
         py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
-        py.detach(|| times::begin(&self.inner));
+        py.detach(|| devices::all().for_each(|kind| kind.begin_times(&self.inner)));
         *self.wrap.lock().unwrap_or_else(PoisonError::into_inner) = wrap;
         Ok(())
     }
 
-    /// What was recorded so far; the trace goes on.
+    /// The records so far; the trace goes on.
     fn _trace_read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut recording = py.detach(|| self.inner.read_trace()).map_err(|error| errors::raised(py, error))?;
-        py.detach(|| times::join(&mut recording));
+        py.detach(|| devices::all().for_each(|kind| kind.join_times(&mut recording)));
         trace::to_python(py, &recording)
     }
 
-    /// Ends the trace. Answers what was recorded.
+    /// Ends the trace. Answers its records.
     fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
         py.detach(|| {
-            times::join(&mut recording);
-            times::end(&recording);
+            devices::all().for_each(|kind| kind.join_times(&mut recording));
+            devices::all().for_each(|kind| kind.end_times(&recording));
         });
         // Bound to a name, so that it is dropped after the lock is released.
         let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -530,7 +530,7 @@ impl Engine {
         trace::to_python(py, &recording)
     }
 
-    /// Closes the engine: waits for what was pushed, then ends the workers. Later pushes raise.
+    /// Closes the engine: waits for all pushed ops, then ends the workers. Later pushes raise.
     ///
     /// Parameters
     /// ----------
@@ -542,7 +542,7 @@ impl Engine {
     /// Raises
     /// ------
     /// BaseException
-    ///     What ops raised that nobody was told of, unless `cancel`.
+    ///     Exceptions of ops that no wait has raised yet, unless `cancel`.
     /// WaitTimeoutError
     ///     If the time ran out. Ops go on; close again to wait for them.
     #[pyo3(signature = (cancel=Cancel(false), timeout=None), text_signature = "($self, cancel=False, timeout=None)")]
@@ -555,7 +555,7 @@ impl Engine {
         slf
     }
 
-    /// Drains and closes; after an exception drops what has not started.
+    /// Drains and closes; after an exception drops the ops that have not started.
     #[pyo3(signature = (exc_type, exc_value, traceback))]
     fn __exit__(
         &self,

@@ -8,9 +8,9 @@ use crate::array::moving;
 use crate::array::operator::Operator;
 use crate::array::{NDArray, raised};
 use crate::call::{assign, binary, in_place, unary};
-use crate::cuda::fences;
 use crate::engine::Engine;
 use crate::interpreter::arguments;
+use crate::interpreter::devices;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::pushes::{Lasting, memory};
@@ -252,7 +252,7 @@ impl NDArray {
         in_place(slf, &other.0, Operator::Pow)
     }
 
-    /// By identity, as of torch's tensors: `asyncio.gather` keeps what it waits for in a dict.
+    /// By identity, as of torch's tensors: `asyncio.gather` keeps its awaitables in a dict.
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
         slf.as_ptr().addr() >> 4 // objects begin at multiples of 16
     }
@@ -328,7 +328,7 @@ impl NDArray {
         self.at(py, |own| own.inner.bytes())
     }
 
-    /// The engine that runs what is pushed on the array.
+    /// The engine that runs the ops on the array.
     #[getter]
     fn engine(&self, py: Python<'_>) -> Py<Engine> {
         self.engine.clone_ref(py)
@@ -356,7 +356,7 @@ impl NDArray {
     /// Raises
     /// ------
     /// BaseException
-    ///     What the op raised that was to make this value, the original object.
+    ///     The exception of the op that was to make this value, the original object.
     /// WaitTimeoutError
     ///     If the time ran out. The ops go on.
     #[pyo3(signature = (timeout=None))]
@@ -378,7 +378,7 @@ impl NDArray {
     /// -------
     /// bool
     fn is_ready(&self, py: Python<'_>) -> bool {
-        self.at(py, |own| py.detach(|| own.inner.is_ready() && fences::is_done(&own.inner)))
+        self.at(py, |own| py.detach(|| own.inner.is_ready() && devices::is_done(&own.inner)))
     }
 
     /// The exception of the last finished op that was to change the array, without raising it; or None.
@@ -447,7 +447,7 @@ impl NDArray {
         }
     }
 
-    /// The same, but that an element is a copy: what is written later does not change it.
+    /// The same, but an element is a copy: later writes do not change it.
     fn _shown(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<Self>>> {
         let py = slf.py();
         let Some(part) = Self::_part(slf, key)? else { return Ok(None) };
@@ -471,7 +471,7 @@ impl NDArray {
         })
     }
 
-    /// Waits, and answers the one element as Python has it; None for several elements, and for what is not the host's.
+    /// Waits, and answers the one element as Python has it; None for several elements, and for memory that is not the host's.
     fn _element(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.element(py)
     }

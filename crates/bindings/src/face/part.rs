@@ -33,7 +33,7 @@ pub(super) fn named(layout: &Layout, key: &Bound<'_, PyAny>) -> PyResult<Option<
             }
             from_front
         } else if let Ok(slice) = key.cast_exact::<PySlice>() {
-            // The long way tells what is wrong with it.
+            // The long way tells the error.
             let Ok(found) = slice.indices(length.cast_signed()) else { return Ok(None) };
             part.shape.push(found.slicelength);
             part.strides.push(found.step.wrapping_mul(stride));

@@ -1,7 +1,7 @@
 //! The exit of the process.
 
-use crate::cuda::runtime;
 use crate::engine::wait;
+use crate::interpreter::devices;
 use crate::interpreter::errors;
 use crate::interpreter::location::Location;
 use pyo3::exceptions::PyBaseExceptionGroup;
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
 
-/// How long an exit waits before it says what for.
+/// How long an exit waits before it names the ops that it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
@@ -21,7 +21,7 @@ pub(crate) fn register(engine: &weft_engine::Engine) {
     engines.push(engine.downgrade());
 }
 
-/// Closes all engines: runs what was pushed, within `timeout` seconds, and cancels the rest.
+/// Closes all engines: runs pending ops, within `timeout` seconds, and cancels the rest.
 #[pyfunction]
 pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
     let deadline = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -37,11 +37,11 @@ pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> 
             interrupted = Some(error);
         }
     }
-    runtime::shut_down(py);
+    devices::all().for_each(|kind| kind.shut_down(py));
     interrupted.map_or(Ok(()), Err)
 }
 
-/// Closes one engine. Answers what interrupted that, if anything did.
+/// Closes one engine. Answers the exception that interrupted this, if there was one.
 fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<()> {
     let mut interrupt = None;
     let mut warned = false;
@@ -77,7 +77,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
                     );
                 }
             }
-            // Nobody is left to wait for the failed versions: tell it here.
+            // No wait will tell of the failed versions any more: tell it here.
             Err(error) => {
                 report(py, errors::raised(py, error));
                 return Ok(());
@@ -88,7 +88,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     // Ops that run cannot be stopped: the process does not wait for them any longer.
     let closed = py.detach(|| engine.close(true, Some(Duration::from_millis(100)), None));
     let stats = py.detach(|| engine.stats());
-    // What has not been dropped by now, and does not run, never will.
+    // An op that was not dropped by now, and does not run, never will.
     let begun = if closed.is_err() { begun(py, engine) } else { Vec::new() };
     let waiting = if closed.is_err() { stats.pending.saturating_sub(begun.len() as u64) } else { 0 };
     let dropped = stats.cancelled - before + waiting;
@@ -107,7 +107,7 @@ fn begun(py: Python<'_>, engine: &weft_engine::Engine) -> Vec<String> {
     py.detach(|| engine.stall_report()).running.iter().map(told).collect()
 }
 
-/// Tells a failure that nobody waited for, or each of a group of them: with its op, and the line that pushed it.
+/// Tells a failure that no wait has raised, or each of a group of them: with its op, and the line that pushed it.
 fn report(py: Python<'_>, error: PyErr) {
     if error.is_instance_of::<PyBaseExceptionGroup>(py)
         && let Ok(errors) =
@@ -123,7 +123,7 @@ fn report(py: Python<'_>, error: PyErr) {
         let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>());
         for note in notes.unwrap_or_default() {
             if let Some(op) = note.strip_prefix("weft: ") {
-                say(py, &format!("weft: nobody waited for {op}"));
+                say(py, &format!("weft: {op} failed, and no wait has raised it"));
             }
         }
     }
@@ -137,6 +137,6 @@ fn say(py: Python<'_>, line: &str) {
         stderr.call_method1("write", (format!("{line}\n"),))?;
         stderr.call_method0("flush").map(drop)
     };
-    // Without a stderr there is nobody to tell.
+    // Without a stderr there is nothing to write to.
     let _ = write();
 }

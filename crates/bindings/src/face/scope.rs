@@ -12,12 +12,12 @@ use pyo3::types::PyTuple;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use weft_array::recording::set_in_order;
 
-/// A context variable, and what it holds in the block.
+/// A context variable, and its value in the block.
 type Pair = (Py<PyAny>, Py<PyAny>);
 
-/// What a block has to set back.
+/// The state that a block sets back.
 struct Before {
-    /// Variables with the tokens of what they held.
+    /// Variables with the tokens of their values before.
     tokens: Vec<Pair>,
     paused: Option<bool>,
     in_order: Option<bool>,
@@ -67,7 +67,7 @@ impl Scope {
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, Self>>> {
         let (py, own) = (slf.py(), slf.get());
         let is_own = slf.get_type().is(py.get_type::<Self>());
-        // What runs Python comes first.
+        // The steps that run Python come first.
         let further: Vec<Pair> = if is_own { Vec::new() } else { slf.call_method0("_changes")?.extract()? };
         let mut tokens = Vec::with_capacity(own.changes.len() + further.len());
         for (variable, value) in own.changes.iter().chain(&further) {

@@ -1,8 +1,8 @@
 //! Waits for arrays, and their values.
 
 use crate::array::{NDArray, check_look, raised};
-use crate::cuda::fences::{self, Until};
 use crate::engine::wait;
+use crate::interpreter::devices::{self, Until};
 use crate::pushes::{Lasting, kinds, memory};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weft_array::{DType, granted};
 
 impl NDArray {
-    /// Waits until what was pushed so far to change the array has finished. An op that was granted it need not.
+    /// Waits until all ops pushed so far that change the array have finished. An op that was granted the array need not wait.
     pub(super) fn wait_for_changes(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<()> {
         if let Some(now) = self.stand_in(py) {
             return now.get().wait_for_changes(py, timeout);
@@ -37,7 +37,7 @@ impl NDArray {
             Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))?,
         }
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-        fences::wait_for(py, array, until, left)
+        devices::wait_for(py, array, until, left)
     }
 
     /// Waits, and answers the one element of an array of the host; None for others.
@@ -54,11 +54,11 @@ impl NDArray {
             return Ok(None);
         }
         let start = actual.buffer().storage().map_err(|error| raised(py, error))?.start();
-        let Ok(start) = start else { return Ok(None) }; // no memory is left: who looks at the values is told
+        let Ok(start) = start else { return Ok(None) }; // no memory is left: a look at the values tells so
         let at = start.wrapping_add(actual.layout().offset).cast_const();
         macro_rules! read {
             ($type:ty) => {
-                // SAFETY: what was pushed to change the element has finished, and it lies in the array's memory.
+                // SAFETY: the ops that change the element have finished, and it lies in the array's memory.
                 unsafe { at.cast::<$type>().read_unaligned() }
             };
         }

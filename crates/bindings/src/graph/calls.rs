@@ -11,13 +11,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use weft_graph::value::Attributes;
 
-/// One call: what is called, on which entries, and which entries are its results.
+/// One call: its function, its entries, the entries of its results.
 #[pyclass(module = "weft._core", name = "GraphCall", frozen)]
 pub(crate) struct GraphCall {
     /// The name of the node.
     #[pyo3(get)]
     name: Py<PyString>,
-    /// What is called, as `prepare` has made it of op and attributes: one object for all calls that have the same.
+    /// Its function, as `prepare` has made it of op and attributes: one object for all calls that have the same.
     #[pyo3(get)]
     kind: Py<PyAny>,
     /// The entries that it takes.

@@ -53,7 +53,7 @@ pub(crate) fn items(py: Python<'_>, value: &AnyAttribute, at: usize) -> Option<S
     Some(found.str().ok()?.to_string_lossy().into_owned())
 }
 
-/// What Python gave for an attribute: of one that passes know, what they make.
+/// The value that Python gave for an attribute, in the form that passes make where they know it.
 pub(crate) fn from_python(name: &str, value: &Bound<'_, PyAny>) -> AnyAttribute {
     if let Ok(objects) = value.extract::<Vec<Bound<'_, PyAny>>>() {
         let wanted = match name {

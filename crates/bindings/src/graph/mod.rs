@@ -1,6 +1,6 @@
 //! `weft.ops`, `weft.symbol` and `weft.graph`: the contents of `weft-graph` as Python's objects.
 
-#![allow(clippy::needless_pass_by_value)] // what Python gives is extracted into values
+#![allow(clippy::needless_pass_by_value)] // arguments are extracted into values
 #![allow(clippy::single_match_else)] // found, or made: two cases of one weight
 
 pub(crate) mod calls;

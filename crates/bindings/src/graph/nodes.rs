@@ -16,7 +16,7 @@ use weft_graph::{Node, NodeEntry, NodeRef, Registry};
 #[pyclass(module = "weft.graph", name = "Node", frozen)]
 pub(crate) struct PyNode(pub(crate) NodeRef);
 
-/// The record of whatever a caller gives for an op: an `OpEntry`, an `Op`, or a name.
+/// The record of an op, given as an `OpEntry`, an `Op`, or a name.
 fn entry_of(py: Python<'_>, op: &Bound<'_, PyAny>) -> PyResult<Arc<weft_graph::Op>> {
     if let Ok(entry) = op.cast::<OpEntry>() {
         return Ok(entry.get().0.clone());
@@ -36,7 +36,7 @@ fn entry_of(py: Python<'_>, op: &Bound<'_, PyAny>) -> PyResult<Arc<weft_graph::O
     })
 }
 
-/// What `attributes` gives to Python: read only, as writing to it would change nothing.
+/// The attributes for Python: read only, as writing to them would change nothing.
 fn read_only<'py>(py: Python<'py>, attributes: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || -> PyResult<_> {
@@ -45,7 +45,7 @@ fn read_only<'py>(py: Python<'py>, attributes: Bound<'py, PyDict>) -> PyResult<B
     class.bind(py).call1((attributes,))
 }
 
-/// The attributes of a call, and what is noted on its node, from both together.
+/// The attributes of a call, and the notes on its node, from both together.
 fn parted<'py>(
     py: Python<'py>,
     attrs: Option<&Bound<'py, PyMapping>>,
@@ -122,7 +122,7 @@ impl PyNode {
         read_only(py, attributes_to_python(py, self.0.attributes())?)
     }
 
-    /// The attributes of the call, and what is noted on the node.
+    /// The attributes of the call, and the notes on the node.
     #[getter]
     fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dict = attributes_to_python(py, self.0.attributes())?;
@@ -175,7 +175,7 @@ impl PyNode {
         Location::of_bits(self.0.place()).describe(py)
     }
 
-    /// What is noted under a key, or None.
+    /// The note under a key, or None.
     fn attr(&self, key: &str) -> Option<String> {
         self.0.text(key).map(|text| text.to_string())
     }
@@ -216,7 +216,7 @@ impl PyNode {
     }
 }
 
-/// Notes texts on a node; what is no text is written as one.
+/// Notes texts on a node; other values are written as texts.
 pub(crate) fn set_texts(node: &Node, texts: &Bound<'_, PyDict>) -> PyResult<()> {
     for (key, value) in texts {
         let text = match value.cast::<PyString>() {
@@ -248,7 +248,7 @@ impl PyNodeEntry {
         Ok(Self(NodeEntry { node: node.0.clone(), index, version }))
     }
 
-    /// What makes it.
+    /// Its node.
     #[getter]
     fn node(&self) -> PyNode {
         PyNode(self.0.node.clone())

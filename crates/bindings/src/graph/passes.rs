@@ -22,8 +22,8 @@ fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResu
     result.map(GraphCore).map_err(|error| errors::graph(py, error))
 }
 
-/// Reads a graph from JSON. Names of ops in files of `MXNet`, and names that nobody has registered, are what
-/// `weft._mxnet.names` says.
+/// Reads a graph from JSON. `weft._mxnet.names` translates names of ops in files of `MXNet`, and names that are not
+/// registered.
 #[pyfunction]
 pub(crate) fn graph_load_json(py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<GraphCore> {
     let Ok(text) = text.to_str() else {
@@ -75,12 +75,11 @@ pub(crate) fn graph_infer_shape(
     done(py, passes::infer_shape(&graph.0, &shapes, key))
 }
 
-/// What was given in the place of a variable's shape is none.
+/// The error for a value that is no shape of a variable.
 fn no_shape(py: Python<'_>, name: &str, given: &Bound<'_, PyAny>, error: &PyErr) -> PyErr {
     let shown = given.repr().map_or_else(|_| String::from("something else"), |text| text.to_string());
-    let message = format!(
-        "the shape of '{name}' is a tuple of lengths, in which None is one that is not known, and {shown} was given"
-    );
+    let message =
+        format!("the shape of '{name}' is a tuple of lengths, with None for an unknown one, and {shown} was given");
     if error.is_instance_of::<PyValueError>(py) {
         errors::argument_value(py, &message)
     } else {
@@ -88,7 +87,7 @@ fn no_shape(py: Python<'_>, name: &str, given: &Bound<'_, PyAny>, error: &PyErr)
     }
 }
 
-/// Finds dtypes from those of variables; what does not follow is assumed, or stays unknown.
+/// Finds dtypes from those of variables; others are assumed, or stay unknown.
 #[pyfunction]
 #[pyo3(signature = (graph, known, key, *, assume = true))]
 pub(crate) fn graph_infer_type(
@@ -213,13 +212,13 @@ pub(crate) fn graph_functionalise(py: Python<'_>, graph: &GraphCore, states: boo
     done(py, passes::functionalise(&graph.0, states))
 }
 
-/// Lets an op that passes make of others say of itself what follows from those.
+/// Gives an op that passes make of others the attributes that follow from those.
 #[pyfunction]
 pub(crate) fn graph_describe_derived(py: Python<'_>, op: &OpEntry) -> PyResult<()> {
     passes::describe_derived(&op.0).map_err(|error| errors::graph(py, error))
 }
 
-/// Computes what rests on constants; `evaluate(node)` answers with entries, or None.
+/// Computes calls that depend on constants alone; `evaluate(node)` answers with entries, or None.
 #[pyfunction]
 pub(crate) fn graph_fold_constants(
     py: Python<'_>,
@@ -325,7 +324,7 @@ pub(crate) fn graph_list_passes() -> Vec<String> {
     Passes::global().names().iter().map(ToString::to_string).collect()
 }
 
-/// What a pass requires, provides and wants of ops; whether it changes graphs.
+/// Requirements and results of a pass, and the attributes that it wants of ops; whether it changes graphs.
 #[pyfunction]
 #[allow(clippy::type_complexity)] // the columns of a table
 pub(crate) fn graph_find_pass(py: Python<'_>, name: &str) -> PyResult<(bool, Vec<String>, Vec<String>, Vec<String>)> {

@@ -55,7 +55,7 @@ impl fmt::Debug for Hashed {
     }
 }
 
-/// An exception as what a rule refuses with.
+/// An exception as the refusal of a rule.
 pub(crate) fn thrown(error: PyErr) -> RuleError {
     Box::new(Thrown(error))
 }

@@ -57,7 +57,7 @@ impl OpEntry {
         Registry::global().register(&self.0, &aliases, level).map_err(|error| errors::graph(py, error))
     }
 
-    /// Gives the op an attribute. What passes use is checked and translated here.
+    /// Gives the op an attribute. Those that passes use are checked and translated here.
     fn set_attribute(&self, py: Python<'_>, key: &str, value: Py<PyAny>, level: i32) -> PyResult<()> {
         let typed = typed(py, self.0.name(), canonical(key), value.bind(py))?;
         let held: Anything = Arc::new(Held(value));
@@ -247,7 +247,7 @@ fn text_rule(function: Py<PyAny>) -> TextRule {
     })
 }
 
-/// What a function of a call's attributes, shapes and dtypes answers.
+/// The answer of a function of a call's attributes, shapes and dtypes.
 fn of_call<'py>(py: Python<'py>, function: &Py<PyAny>, call: &Call<'_>) -> PyResult<Bound<'py, PyAny>> {
     let shapes = call.shapes.iter().map(|shape| super::values::shape_to_python(py, shape));
     let shapes: Vec<_> = shapes.collect::<PyResult<_>>()?;

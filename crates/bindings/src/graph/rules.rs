@@ -35,12 +35,12 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let forgotten = if known.len() >= REMEMBERED { std::mem::take(&mut *known) } else { HashMap::new() };
         let replaced = known.insert(key, value);
-        drop(known); // what dies may be Python's
+        drop(known); // a dropped object may be Python's
         drop((forgotten, replaced));
     }
 }
 
-/// What a rule is about: shapes or dtypes.
+/// The subject of a rule: shapes or dtypes.
 pub(super) trait Known: Clone + Hash + Eq {
     fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
     fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Self>;
@@ -69,7 +69,7 @@ impl Known for Option<DType> {
     }
 }
 
-/// A question to a rule: attributes, what is known of inputs and of outputs.
+/// A question to a rule: attributes, and the known facts of inputs and of outputs.
 type Question<T> = (Attributes, Vec<T>, Vec<T>);
 
 /// `(attributes, ins, outs) -> (ins, outs)`.

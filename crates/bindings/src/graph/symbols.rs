@@ -37,7 +37,7 @@ fn arguments(positional: &[PyRef<'_, SymbolCore>], keyword: Option<&Bound<'_, Py
     Ok(arguments)
 }
 
-/// Notes what is noted on a node on the variables that were made for it, too.
+/// Copies the notes of a node to the variables that were made for it.
 fn note_variables(node: &weft_graph::NodeRef, arguments: &Arguments) {
     let given = arguments.positional.iter().chain(arguments.keyword.iter().map(|(_, symbol)| symbol));
     let given: Vec<_> = given.flat_map(|symbol| symbol.outputs().iter().map(|entry| &entry.node)).collect();

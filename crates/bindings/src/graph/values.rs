@@ -53,6 +53,15 @@ pub(crate) fn shape_from_python(object: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(Shape::new(lengths))
 }
 
+/// The shape to which all of these broadcast; None if they do not.
+#[pyfunction]
+pub(crate) fn common_shape(py: Python<'_>, shapes: Vec<Vec<usize>>) -> PyResult<Option<Bound<'_, PyTuple>>> {
+    let mut shapes = shapes.into_iter();
+    let first = weft_array::Shape::from_vec(shapes.next().unwrap_or_default());
+    let found = shapes.try_fold(first, |known, each| weft_array::broadcast_shapes(&known, &each));
+    found.map(|shape| PyTuple::new(py, shape)).transpose()
+}
+
 fn length_from_python(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     let length: i64 = object.extract()?;
     if length < 0 {
@@ -143,7 +152,7 @@ pub(crate) fn value_from_python(object: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 static OPERAND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// What stands for the next input in a list of operands.
+/// The stand-in for the next input in a list of operands.
 fn operand(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     let made = OPERAND.get_or_try_init(py, || Py::new(py, Operand).map(Py::into_any))?;
     Ok(made.bind(py))

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 impl TapeNode {
-    /// What a rule sees.
+    /// A value as a rule sees it.
     fn shown(&self, py: Python<'_>, value: &Value, entry: Option<Entry>, what: &str) -> PyResult<Py<PyAny>> {
         match value {
             Value::Other(other) => Ok(other.clone_ref(py)),
@@ -36,7 +36,7 @@ impl TapeNode {
         let at = |place: Location| place.describe(py).unwrap_or_else(|| "an unknown place".to_owned());
         let writer = match place {
             Some(place) => format!("overwritten at {}", at(place)),
-            None => "overwritten since, nobody knows where".to_owned(),
+            None => "overwritten since at an unknown place".to_owned(),
         };
         errors::gradient(
             py,
@@ -205,7 +205,7 @@ impl TapeNode {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.op)?;
         visit.call(&self.leaf)?;
-        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        // The holder of the lock keeps its contents alive: then nothing is garbage here.
         let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
         let Some(parts) = parts.as_ref() else { return Ok(()) };
         parts.attributes.traverse(&visit)?;

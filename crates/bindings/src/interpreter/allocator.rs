@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let block = block.cast();
-        // SAFETY: as above; the alignment stays what it was.
+        // SAFETY: as above; the alignment stays the same.
         let block = unsafe {
             if is_plain(layout.align(), size) {
                 mi_realloc(block, size)

@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 use std::time::Duration;
 use weft_engine::{Device, DeviceLane, Policy};
 
-/// Refuses what cannot be called.
+/// Refuses an object that cannot be called.
 #[inline]
 pub(crate) fn check_callable(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
     if object.is_callable() {
@@ -65,7 +65,7 @@ fn refused(object: Borrowed<'_, '_, PyAny>, error: PyErr, what: &str) -> PyErr {
     }
 }
 
-/// Declares plain values that calls take, each with the words that say what it is; only an error asks for them.
+/// Declares plain values that calls take, each with its description, which only errors show.
 macro_rules! values {
     ($($(#[$doc:meta])* $name:ident$(<$text:lifetime>)?($type:ty) = $what:expr;)*) => {$(
         $(#[$doc])*
@@ -97,7 +97,7 @@ macro_rules! values {
 values! {
     /// Ready ops with a higher one go first.
     Priority(i32) = "priority is a whole number from -2**31 to 2**31 - 1";
-    /// What an op holds while it is pending.
+    /// The bytes that an op holds while it is pending.
     Bytes(u64) = "nbytes is a whole number from 0 to 2**64 - 1";
     /// Threads of an engine.
     Workers(i64) = "workers is a whole number from 1 to 2**63 - 1";
@@ -117,12 +117,12 @@ values! {
     BlasThreads(i64) = "blas_threads is a whole number from 1 to 2**63 - 1";
     /// Whether an op runs after a failure, too.
     AlwaysRun(bool) = "always_run is True or False";
-    /// Whether what has not started is dropped.
+    /// Whether ops that have not started are dropped.
     Cancel(bool) = "cancel is True or False";
     /// Of an engine, a variable or an op.
     Name<'a>(&'a str) = "name must be a string that UTF-8 can encode";
-    /// Who runs what.
+    /// The scheduling policy.
     PolicyName<'a>(&'a str) = format!("policy is one of {}", Policy::forms().join(", "));
-    /// What a push over a limit does.
+    /// The behaviour of a push over a limit.
     LimitMode<'a>(&'a str) = "on_limit is 'block' or 'raise'";
 }

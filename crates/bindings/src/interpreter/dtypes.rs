@@ -36,7 +36,7 @@ pub(crate) fn known_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     Ok(known(dtype.py())?.iter().position(|known| known.is(dtype)).map(|at| DType::ALL[at]))
 }
 
-/// The type that a `numpy.dtype`, or what makes one, stands for.
+/// The type that a `numpy.dtype`, or an object that makes one, stands for.
 pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     let py = dtype.py();
     if let Some(found) = known_dtype(dtype)? {

@@ -1,5 +1,6 @@
 //! Engine errors as Python exceptions: one class of `weft.errors` for each variant.
 
+use super::devices;
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
@@ -8,7 +9,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use std::sync::Arc;
-use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
 use weft_graph::GraphError;
 use weft_mpi::MpiError;
@@ -29,7 +29,7 @@ pub(crate) fn package_folder(py: Python<'_>) -> Option<String> {
 }
 
 /// An exception of the class of this name in `weft.errors`.
-fn of_class<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
+pub(crate) fn of_class<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let made = load(py).and_then(|()| match CLASSES.get(py) {
         Some(classes) => classes.bind(py).getattr(class)?.call1(arguments),
         None => unreachable!("load() has succeeded"),
@@ -69,7 +69,7 @@ pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "NestedPushError", (message,))
 }
 
-/// What a function on arrays has raised, as an error of weft where NumPy or Python has refused something.
+/// The exception of a function on arrays, as an error of weft where NumPy or Python has refused its arguments.
 #[cold]
 pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
     let value = error.value(py);
@@ -79,7 +79,7 @@ pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
     };
     match sift() {
         Ok(found) if !found.is(value) => PyErr::from_value(found),
-        // Where nothing can be imported or allocated any more, too, the error stays what it is.
+        // Where nothing can be imported or allocated any more, too, the error stays the same.
         _ => error,
     }
 }
@@ -101,11 +101,10 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => out_of_memory(py, &message),
                 None if error.is::<weft_kernels::OutOfRange>() => argument_index(py, &message),
-                None => match error.downcast_ref::<CudaError>() {
-                    Some(error) => of_device(py, failure, error),
-                    None if error.is::<CommunicatorFailure>() => of_communicator(py, failure, error.downcast_ref()),
-                    None => of_class(py, "WeftError", (&message,)),
-                },
+                None if error.is::<CommunicatorFailure>() => of_communicator(py, failure, error.downcast_ref()),
+                None => devices::all()
+                    .find_map(|kind| kind.exception(py, failure, &**error))
+                    .unwrap_or_else(|| of_class(py, "WeftError", (&message,))),
             },
         },
         Cause::Native(code) => of_class(py, "NativeOpError", (message, *code)),
@@ -116,7 +115,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     }
 }
 
-/// What ranks have come to. The op is named in the message of its own failure; others that it has taken along are not.
+/// The failure of a collective. The message names the op whose own failure it is, and none that it has taken along.
 fn of_communicator(py: Python<'_>, failure: &Failure, failed: Option<&CommunicatorFailure>) -> PyErr {
     let Some(failed) = failed else { return of_class(py, "CommunicatorError", (failure.to_string(),)) };
     let exception = of_class(py, "CommunicatorError", (failed.error.to_string(),));
@@ -144,57 +143,7 @@ fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
     PyErr::from_value(exception.into_bound(py).into_any())
 }
 
-/// What a device refused or broke. Its error names an op; the failed one is told beside it if that is another one.
-fn of_device(py: Python<'_>, failure: &Failure, error: &CudaError) -> PyErr {
-    let own = error.op().is_some_and(|label| {
-        label.to_string().starts_with(failure.op()) || failure.op() == format!("op #{}", label.number())
-    });
-    let told = located(py, error.clone()).to_string();
-    let message = if own { told } else { format!("{}: {told}", failure.op()) };
-    of_class(py, class_of_cuda(error), (message,))
-}
-
-/// The error with the places of pushes in words.
-fn located(py: Python<'_>, error: CudaError) -> CudaError {
-    error.located(&|place| Location::of_bits(place).describe(py))
-}
-
-fn class_of_cuda(error: &CudaError) -> &'static str {
-    match error {
-        CudaError::Unavailable { .. } | CudaError::NoDevice { .. } => "CudaUnavailableError",
-        CudaError::OutOfMemory { .. } => "CudaOutOfMemoryError",
-        CudaError::Capture(_) | CudaError::Captured { .. } => "CaptureError",
-        CudaError::InvalidArgument(_) => "ArgumentValueError",
-        CudaError::Forked => "ForkedError",
-        CudaError::Timeout { .. } => "WaitTimeoutError",
-        _ => "CudaError",
-    }
-}
-
-/// An error of a device as the exception to raise.
-#[allow(clippy::needless_pass_by_value)] // it is what map_err() hands over
-pub(crate) fn cuda(py: Python<'_>, error: CudaError) -> PyErr {
-    match error {
-        CudaError::Interrupted => PyKeyboardInterrupt::new_err(()),
-        error => of_class(py, class_of_cuda(&error), (located(py, error).to_string(),)),
-    }
-}
-
-/// A refusal of the compiler as the exception to raise.
-#[allow(clippy::needless_pass_by_value)] // as above
-pub(crate) fn compiler(py: Python<'_>, error: CompileError) -> PyErr {
-    let class = match &error {
-        CompileError::Unavailable { .. } => "CudaUnavailableError",
-        CompileError::Failed { .. } => "KernelCompileError",
-    };
-    of_class(py, class, (error.to_string(),))
-}
-
-pub(crate) fn kernel_argument(py: Python<'_>, message: &str) -> PyErr {
-    of_class(py, "KernelArgumentError", (message,))
-}
-
-/// What is wrong with a graph as the exception to raise: with the line of the node that is meant.
+/// The error of a graph as the exception to raise: with the line of its node.
 pub(crate) fn graph(py: Python<'_>, error: GraphError) -> PyErr {
     let place =
         Location::of_bits(error.place()).describe(py).map(|place| format!(" (made at {place})")).unwrap_or_default();
@@ -218,7 +167,7 @@ pub(crate) fn graph(py: Python<'_>, error: GraphError) -> PyErr {
     }
 }
 
-/// What a rule in Python raised: a refusal becomes an error of the graph, any other goes on with a note.
+/// The exception of a rule in Python: a refusal becomes an error of the graph, any other goes on with a note.
 fn of_rule(py: Python<'_>, class: &str, context: &str, place: &str, thrown: PyErr) -> PyErr {
     if thrown.is_instance_of::<PyValueError>(py) || thrown.is_instance_of::<PyTypeError>(py) {
         let made = of_class(py, class, (format!("{context}: {}{place}", thrown.value(py)),));
@@ -256,7 +205,7 @@ fn group(py: Python<'_>, message: &str, failures: &[Arc<Failure>]) -> PyErr {
 }
 
 /// An engine's error as the exception to raise.
-#[allow(clippy::needless_pass_by_value)] // it is what map_err() hands over
+#[allow(clippy::needless_pass_by_value)] // map_err() hands it over
 pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
     let message = error.to_string();
     let class = match &error {

@@ -97,7 +97,7 @@ impl Exceptions {
         Some(place)
     }
 
-    /// Takes the frames of waits from the tracebacks of exceptions that nobody handles any more.
+    /// Takes the frames of waits from the tracebacks of exceptions that are not handled any more.
     ///
     /// Such a frame may hold the array whose failure the exception is: a cycle through the engine's core, which no
     /// collector sees. The next wait that raises it begins with the traceback from before in any case.
@@ -116,14 +116,14 @@ impl Exceptions {
         table.looked_at = (2 * table.told.len()).max(FEW);
         drop(table);
         for (value, traceback) in over {
-            // What the one before has let go may have run a wait.
+            // The objects that the one before has dropped may have run a wait.
             if references(&value) <= 2 {
                 set_traceback(py, &value, traceback);
             }
         }
     }
 
-    /// Begins anew if the collector has taken what there was and the engine lives all the same, as finalizers can have it.
+    /// Begins anew if the collector has taken the table and the engine lives all the same, as finalizers can have it.
     fn revive(&self, py: Python<'_>) -> PyResult<()> {
         let alive = self.table().canary.alive.clone_ref(py);
         if alive.bind(py).upgrade().is_none() {
@@ -192,7 +192,7 @@ fn references(value: &Py<PyBaseException>) -> isize {
 
 fn set_traceback(py: Python<'_>, value: &Py<PyBaseException>, traceback: Option<Py<PyTraceback>>) {
     let traceback = traceback.map_or_else(|| py.None(), Py::into_any);
-    // By the interpreter itself: a class may let nobody set attributes.
+    // By the interpreter itself: a class may refuse new attributes.
     // SAFETY: attached; the first is an exception, the other a traceback or None.
     unsafe { ffi::PyException_SetTraceback(value.as_ptr(), traceback.as_ptr()) };
 }

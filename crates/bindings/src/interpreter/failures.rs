@@ -67,7 +67,7 @@ impl fmt::Debug for NativeFailure {
 
 impl std::error::Error for NativeFailure {}
 
-/// What a rule in Python raised.
+/// The exception of a rule in Python.
 #[derive(Debug)]
 pub(crate) struct Thrown(pub(crate) PyErr);
 

@@ -11,6 +11,7 @@
 //! Invariant: the GIL stays with the forking thread from `prepare` to `resume`. Hooks of others that are written in Python
 //! run outside these two: a thread that waits for one of the locks with the GIL in its hand would never end theirs.
 
+use super::devices::{self, Kind, Locked};
 use pyo3::exceptions::PySystemExit;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ use std::ffi::c_int;
 use weft_engine::{Quiet, fork};
 
 /// Roles and locks over a fork.
-type Held = (fork::Fork, weft_array::fork::Fork, weft_cuda::fork::Fork);
+type Held = (fork::Fork, weft_array::fork::Fork, Vec<Box<dyn Locked>>);
 
 thread_local! {
     static FORK: RefCell<Option<Fork>> = const { RefCell::new(None) };
@@ -27,15 +28,15 @@ thread_local! {
     static CHILDREN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What the forking thread has.
+/// The state of the forking thread.
 struct Fork {
     collector: Collector,
     held: Option<Box<Held>>,
-    /// What gave the locks back runs nothing of a user's: the interpreter is still in the middle of the fork.
+    /// No user's code runs on the thread that gave the locks back: the interpreter is still in the middle of the fork.
     quiet: Option<Quiet>,
 }
 
-/// The garbage collector, which is off over a fork: what it drops may want what the forking thread holds.
+/// The garbage collector, which is off over a fork: an object that it drops may want a lock of the forking thread.
 struct Collector {
     was_enabled: bool,
 }
@@ -58,9 +59,10 @@ impl Collector {
 extern "C" fn prepare() {
     FORK.with_borrow_mut(|fork| {
         if let Some(fork) = fork {
-            // Who has a role, or a lock of the arrays, never waits for the GIL, so it may be waited for with the GIL held.
+            // A holder of a role, or of a lock of the arrays, never waits for the GIL, so this thread may wait for it with the GIL held.
             let arrays = weft_array::fork::before();
-            fork.held = Some(Box::new((fork::before(), arrays, weft_cuda::fork::before())));
+            let roles = fork::before();
+            fork.held = Some(Box::new((roles, arrays, devices::all().map(Kind::before_fork).collect())));
         }
     });
 }
@@ -72,8 +74,8 @@ extern "C" fn resume() {
             && let Some(held) = fork.held.take()
         {
             fork.quiet = Some(Quiet::begin());
-            let (roles, arrays, cuda) = *held;
-            drop((cuda, arrays)); // first, as what comes next may want them
+            let (roles, arrays, kinds) = *held;
+            drop((kinds, arrays)); // first, as the next step may want them
             fork::after_in_parent(roles);
         }
     });
@@ -120,9 +122,9 @@ pub(crate) fn _after_fork_child(py: Python<'_>) {
     if let Some(Fork { collector, held, .. }) = FORK.take() {
         CHILDREN.set(CHILDREN.get() + 1);
         if let Some(held) = held {
-            let (roles, arrays, cuda) = *held;
-            weft_cuda::fork::after_in_child(cuda);
-            drop(arrays); // first, as what comes next may run ops on this thread
+            let (roles, arrays, kinds) = *held;
+            kinds.into_iter().for_each(Locked::after_in_child);
+            drop(arrays); // first, as the next step may run ops on this thread
             // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
             unsafe { fork::after_in_child(roles) };
         }
@@ -163,7 +165,7 @@ fn end(py: Python<'_>, error: Option<&PyErr>) {
         Some(error) => match error.is_instance_of::<PySystemExit>(py).then(|| error.value(py).getattr("code")) {
             Some(Ok(code)) if code.is_none() => 0,
             Some(Ok(code)) => code.extract::<i32>().unwrap_or_else(|_| {
-                drop(write(py, &format!("{code}\n"))); // without a stderr there is nobody to tell
+                drop(write(py, &format!("{code}\n"))); // without a stderr there is nothing to write to
                 1
             }),
             _ => {
@@ -176,7 +178,7 @@ fn end(py: Python<'_>, error: Option<&PyErr>) {
         for stream in ["stdout", "stderr"] {
             let stream = py.import("sys")?.getattr(stream)?;
             if !stream.is_none() {
-                drop(stream.call_method0("flush")); // a stream that is closed keeps nobody
+                drop(stream.call_method0("flush")); // a closed stream holds nothing up
             }
         }
         py.import("os")?.call_method1("_exit", (status,)).map(drop)

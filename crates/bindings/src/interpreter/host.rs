@@ -15,7 +15,7 @@ use weft_engine::Host;
 /// made and others let go, completion tokens among it, waits for it to run Python again. A new one takes 0.1 ms.
 const REST: Duration = Duration::from_millis(10);
 
-/// How long memory of arrays is kept while nobody takes any, before a worker that has nothing to do gives it back.
+/// How long unused memory of arrays is kept, before a worker that has nothing to do gives it back.
 const KEPT: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, PartialEq)]

@@ -18,7 +18,7 @@ const AT_HAND_BITS: u32 = 10;
 const INSIDE: u32 = 1 << 31;
 
 /// A place in Python code. Taken at each push, it is half a word of numbers: no reference to keep,
-/// no line to compute. Both wait until somebody asks.
+/// no line to compute. Both are made on demand.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Location {
@@ -142,7 +142,7 @@ impl Location {
         Self::NOWHERE
     }
 
-    /// Its eight bytes, for whoever keeps or finds them; 0 is nowhere.
+    /// Its eight bytes; 0 is nowhere.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         let mut bytes = [0; 8];

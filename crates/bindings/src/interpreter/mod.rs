@@ -4,6 +4,7 @@
 pub(crate) mod allocator;
 pub(crate) mod arguments;
 pub(crate) mod call;
+pub(crate) mod devices;
 pub(crate) mod dtypes;
 pub(crate) mod errors;
 pub(crate) mod exceptions;

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
 
-/// Lets the package say that nothing moves. What goes wrong there does not end the wait.
+/// Lets the package say that nothing moves. An error there does not end the wait.
 #[cold]
 pub(crate) fn tell(py: Python<'_>, engine: &weft_engine::Engine, idle: Duration) {
     let told = || -> PyResult<()> {
@@ -18,19 +18,19 @@ pub(crate) fn tell(py: Python<'_>, engine: &weft_engine::Engine, idle: Duration)
     }
 }
 
-/// Lets the package say that an op of a device does not end for which somebody waits.
+/// Lets the package say that a wait is for an op of a device that does not end.
 #[cold]
-pub(crate) fn tell_of_device(py: Python<'_>, op: &str, device: usize, idle: Duration) {
+pub(crate) fn tell_of_device(py: Python<'_>, device: &str, op: &str, idle: Duration) {
     let told = || -> PyResult<()> {
         let tell = py.import("weft._trace.stall")?.getattr("log_device_stall")?;
-        tell.call1((format!("cuda:{device}"), op, idle.as_secs_f64())).map(drop)
+        tell.call1((device, op, idle.as_secs_f64())).map(drop)
     };
     if let Err(error) = told() {
         error.write_unraisable(py, None);
     }
 }
 
-/// What runs, and who waits for whom.
+/// The ops that run, and those that wait, with their blockers.
 pub(crate) fn report<'py>(py: Python<'py>, engine: &weft_engine::Engine) -> PyResult<Bound<'py, PyDict>> {
     let report = py.detach(|| engine.stall_report());
     let place = |bits| Location::of_bits(bits).describe(py).unwrap_or_default();

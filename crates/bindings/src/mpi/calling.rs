@@ -19,7 +19,7 @@ pub(super) struct Calling {
     pub(super) location: Location,
 }
 
-/// Where the arrays of a call begin: what it writes to, what it reads.
+/// The first bytes of a call's arrays: the written one, the read one.
 type Places = (*mut u8, *const u8);
 
 impl Calling {
@@ -36,7 +36,7 @@ impl Calling {
                 let (calling, arrays, end) = (Arc::clone(self), arrays.clone(), context.defer());
                 Rest { location: self.location, calling, arrays, flight, end }.push(&engine);
             }
-            // Who waits for an engine has a handle.
+            // A waiter of an engine has a handle.
             (Carried::On, None) => while self.carry_on(arrays, places, &mut flight)? == Carried::On {},
         }
         Ok(())
@@ -60,10 +60,10 @@ impl Calling {
         Cause::Error(Box::new(CommunicatorFailure { error, location: self.location }))
     }
 
-    /// The other ranks wait for what this one has skipped.
+    /// The other ranks wait for the call that this one has skipped.
     fn skipped(&self) {
         let (rank, what) = (self.communicator.settings().rank, self.job.describe());
-        let reason = format!("rank {rank} did not take part in {what}, as what it depends on has failed there");
+        let reason = format!("rank {rank} did not take part in {what}: an op that it depends on has failed there");
         self.communicator.fail(&reason);
     }
 }
@@ -137,7 +137,7 @@ impl Repeatable for Carry {
     }
 }
 
-/// What is left of a call from which the thread that had begun it was called away.
+/// The rest of a call whose first thread was called away.
 struct Rest {
     location: Location,
     calling: Arc<Calling>,
@@ -161,7 +161,7 @@ impl Payload for Rest {
             (Ok(Carried::On), Some(engine)) => self.push(&engine),
             (Ok(Carried::On), None) => self.discard(),
             (outcome, _) => {
-                // Nobody else has the other end.
+                // No other place has the other end.
                 let _ = self.end.complete(outcome.map(drop));
             }
         }

@@ -57,7 +57,7 @@ enum Lane {
 pub(crate) struct MpiCommunicator {
     inner: Arc<Communicator>,
     engine: Py<Engine>,
-    /// One for each lane: what was pushed first goes first.
+    /// One for each lane: earlier pushes go first.
     variables: [weft_engine::Variable; 3],
     queues: [InOrder; 3],
     descriptions: Descriptions,
@@ -121,7 +121,7 @@ impl MpiCommunicator {
         self.inner.is_idle()
     }
 
-    /// Raises what a call would raise now.
+    /// Raises the error that a call would raise now.
     fn refuse(&self, py: Python<'_>) -> PyResult<()> {
         self.inner.refuse().map_err(|error| errors::mpi(py, &error))
     }
@@ -219,7 +219,7 @@ impl MpiCommunicator {
             target.iter().map(|array| (array, written_to)).chain(source.iter().map(|array| (array, read)))
         {
             if !array.is_contiguous() || array.layout().size() < size {
-                return Err(errors::argument_value(py, "a collective takes contiguous arrays that hold what it moves"));
+                return Err(errors::argument_value(py, "a collective takes contiguous arrays as large as its message"));
             }
         }
         if let (Some(target), Some(source)) = (&target, &source)

@@ -8,7 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// What is to be called by an op, or else, without arguments, when the op is skipped or cancelled.
+/// A callable that an op calls, or that is called without arguments when the op is skipped or cancelled.
 #[pyclass(module = "weft._core", frozen, name = "_Answering")]
 pub(crate) struct Answering {
     run: Py<PyAny>,
@@ -34,7 +34,7 @@ impl Answering {
 }
 
 impl Answering {
-    /// What an op calls for a callable, and what is called if it does not.
+    /// The call of an op, and the call in its place if the op does not run.
     #[inline]
     pub(crate) fn open(callable: &Bound<'_, PyAny>) -> (Py<PyAny>, Option<Py<PyAny>>) {
         match callable.cast_exact::<Self>() {

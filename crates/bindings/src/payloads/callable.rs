@@ -16,7 +16,7 @@ use std::mem::offset_of;
 use std::sync::Arc;
 use weft_engine::{Cause, OpContext, Payload, PlaceOffset};
 
-/// The name of an op for its notes: the given one, or what the callable is called.
+/// The name of an op for its notes: the given one, or that of the callable.
 pub(crate) fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
     let label = context.label();
     if label.starts_with("op '") {
@@ -36,7 +36,7 @@ pub(crate) fn cause(
     location: Location,
 ) -> Cause {
     let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
-    // What a device says of an op may have told all of it.
+    // The error of a device may have named the op.
     let told = !place.is_empty() && error.to_string().contains(&format!("{name},{place}"));
     if !told {
         let note = format!("weft: {name}{place}");
@@ -48,7 +48,7 @@ pub(crate) fn cause(
     Cause::Error(Box::new(Raised::new(py, exceptions, error)))
 }
 
-/// Notes on an exception whose class lets nobody set attributes, as frozen dataclasses do.
+/// Notes on an exception whose class refuses new attributes, as frozen dataclasses do.
 #[cold]
 fn note_past_its_class<'py>(py: Python<'py>, error: &PyErr, note: &str) -> PyResult<Bound<'py, PyAny>> {
     let (value, notes) = (error.value(py), "__notes__");
@@ -58,7 +58,7 @@ fn note_past_its_class<'py>(py: Python<'py>, error: &PyErr, note: &str) -> PyRes
     }
 }
 
-/// What there is against the answer of a coroutine function or a generator function: none of its body has run, or will.
+/// The objection to the answer of a coroutine function or a generator function: none of its body has run, or will.
 #[inline]
 fn objection(answer: &Bound<'_, PyAny>) -> Option<PyErr> {
     if answer.is_none() { None } else { objection_to(answer).unwrap_or_else(Some) }
@@ -80,15 +80,15 @@ fn objection_to(answer: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
     let found = answer.get_type();
     let Some((_, (_, made))) = types.iter().zip(KINDS).find(|(kind, _)| found.is(*kind)) else { return Ok(None) };
     let message = format!(
-        "the call only made {made}, which nobody runs: an op is a plain function; push_async() is for what goes on elsewhere"
+        "the call only made {made}, which never runs: an op is a plain function; push_async() is for work that goes on elsewhere"
     );
     Ok(Some(errors::argument_type(py, &message)))
 }
 
-/// Ends what was never started, of which Python would warn once more.
+/// Ends a coroutine that was never started: Python would warn of it once more.
 #[cold]
 fn end(unstarted: &Bound<'_, PyAny>) {
-    // An async generator has no such method, and nobody is warned of it.
+    // An async generator has no such method, and Python does not warn of it.
     if unstarted.hasattr("close").unwrap_or(false)
         && let Err(error) = unstarted.call_method0("close")
     {
@@ -187,7 +187,7 @@ impl Payload for AsyncCallable {
         if let Some(answer) = unstarted {
             end(&answer);
         }
-        // Who has used it has ended the op, but for this.
+        // Its use has ended the op, but for this.
         if told { Ok(()) } else { Err(Cause::Error(Box::new(Raised::new(py, &exceptions, &error)))) }
     }
 

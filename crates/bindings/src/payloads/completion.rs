@@ -45,7 +45,7 @@ impl Drop for Completion {
                 let message = format!("the completion token of {} was dropped unused", self.name);
                 let error = errors::completion(py, &message);
                 let cause = cause(py, &self.exceptions, &error, &self.name, self.location);
-                // If somebody was faster, the op has its answer.
+                // If another call was faster, the op has its answer.
                 let _ = self.token.complete(Err(cause));
             });
         }
@@ -69,7 +69,7 @@ impl Completion {
     /// Parameters
     /// ----------
     /// exc : BaseException
-    ///     What waits on the op's versions raise.
+    ///     The exception that waits on the op's versions raise.
     ///
     /// Raises
     /// ------

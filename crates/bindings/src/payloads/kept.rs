@@ -28,7 +28,7 @@ impl Kept {
         &self.0.object
     }
 
-    /// What the steps of a recording keep and nobody has claimed; the caller has from now on. Before a program is made of it.
+    /// The unclaimed objects that the steps of a recording keep; the caller claims them. Before a program is made of it.
     pub(crate) fn claim(recorded: &Recorded) -> Vec<Self> {
         let mut found = Vec::new();
         recorded.kept(&mut |kept: &dyn Any| {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weft_array::{ArrayError, Opaque, Operands, recording};
 use weft_engine::{Cause, OpContext, Payload};
 
-/// Refuses a callable that answers somebody, once.
+/// Refuses a callable that answers a waiter: it runs once.
 pub(crate) fn refuse_answering(dropped: Option<&Py<PyAny>>) -> Result<(), ArrayError> {
     if dropped.is_none() {
         return Ok(());
@@ -91,7 +91,7 @@ impl Opaque for Starting {
     }
 }
 
-/// A callable that starts what completes later, as a step: each replay has a completion of its own.
+/// A callable that starts work which completes later, as a step: each replay has a completion of its own.
 pub(crate) fn starting(callable: AsyncCallable) -> Result<Arc<dyn Opaque>, ArrayError> {
     refuse_answering(callable.0.dropped.as_ref())?;
     Ok(Arc::new(Starting(Again::new(callable.0))))
@@ -102,7 +102,7 @@ struct CallingNative {
     object: Option<Kept>,
 }
 
-// SAFETY: who pushed the function vouches for calls from any thread, whenever the accesses allow it.
+// SAFETY: the author of the push vouches for calls from any thread, whenever the accesses allow it.
 unsafe impl Sync for CallingNative {}
 
 impl Opaque for CallingNative {
@@ -125,7 +125,7 @@ impl Opaque for CallingNative {
     }
 }
 
-/// A native function as a step, and what it keeps alive.
+/// A native function as a step, and the objects that it keeps alive.
 pub(crate) fn native(native: Native, object: Option<Py<PyAny>>) -> Arc<dyn Opaque> {
     Arc::new(CallingNative { native, object: object.map(Kept::new) })
 }

@@ -17,7 +17,7 @@ pub(crate) trait Traced: Payload + Sized {
 
     fn location(&self) -> Location;
 
-    /// What it calls, if that has a name.
+    /// The name of its callable, if it has one.
     fn callable(&self) -> Option<&Py<PyAny>> {
         None
     }
@@ -128,7 +128,7 @@ pub(crate) fn note(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, nam
     engine.note(kind, name, location.bits(), &Asking { py, location })
 }
 
-/// What is told of an op on arrays that is pushed here; nothing but its kind if the engine is not traced.
+/// The note of an op on arrays that is pushed here; its kind alone if the engine is not traced.
 #[inline]
 pub(crate) fn of_arrays(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, name: &str) -> Note {
     if engine.is_traced() {
@@ -140,7 +140,7 @@ pub(crate) fn of_arrays(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind
     Note::of(kind)
 }
 
-/// A note on a payload that is to be pushed with this name or none. May run what a user wrote.
+/// A note on a payload that is to be pushed with this name or none. May run a user's code.
 #[cold]
 pub(crate) fn note_of<P: Traced>(
     py: Python<'_>,
@@ -154,7 +154,7 @@ pub(crate) fn note_of<P: Traced>(
     }
 }
 
-/// The same for what calls a callable.
+/// The same for a payload that calls a callable.
 pub(crate) fn note_of_call(
     py: Python<'_>,
     engine: &weft_engine::Engine,
@@ -171,7 +171,7 @@ pub(crate) fn note_of_call(
     note(py, engine, kind, text, location)
 }
 
-/// What a callable is called; an object without a name is called as its class is.
+/// The name of a callable; an object without one has the name of its class.
 fn name_of<'py>(callable: &Bound<'py, PyAny>) -> Option<Bound<'py, PyString>> {
     let named = callable.getattr("__qualname__").ok();
     let name = named.and_then(|name| name.cast_into::<PyString>().ok());
@@ -272,7 +272,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, recording: &Recording) -> PyResult
     let rows = &recording.accesses;
     accesses.set_item("op", column(py, rows, |access| (access.op as u32).to_ne_bytes())?)?;
     accesses.set_item("variable", column(py, rows, |access| access.variable.to_ne_bytes())?)?;
-    // Who has a variable alone without making a version stands in the order as one who does.
+    // An exclusive access that makes no version has the place in the order of one that does.
     accesses
         .set_item("kind", column(py, rows, |access| [if access.kind as u8 > 2 { 1 } else { access.kind as u8 }])?)?;
     accesses.set_item("version", column(py, rows, |access| access.version.to_ne_bytes())?)?;

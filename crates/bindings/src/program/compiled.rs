@@ -18,14 +18,14 @@ use weft_array::{Access, Array, recording};
 use weft_engine::trace::Kind;
 use weft_program::{Options, Output, Program, ProgramError};
 
-/// A program: what was recorded, to be called with other arrays of the same layouts.
+/// A program: recorded calls, for other arrays of the same layouts.
 #[pyclass(module = "weft._core", frozen, weakref)]
 pub(crate) struct Compiled {
     program: Program,
     engine: Py<Engine>,
     states: Py<PyTuple>,
     notes: Vec<Note>,
-    /// What its steps keep, which it shows the collector.
+    /// The objects that its steps keep: the collector sees them here.
     kept: Vec<Kept>,
     /// Numbers of the arguments that it writes to.
     written: Vec<usize>,
@@ -80,7 +80,7 @@ impl Compiled {
         self.call_on(py, arguments, arguments, options)
     }
 
-    /// Calls the program on handles that were asked for, of what was given.
+    /// Calls the program on the handles that stand for the given arrays.
     fn call_on<'py>(
         &self,
         py: Python<'py>,
@@ -206,7 +206,7 @@ impl Compiled {
         self.program.ops()
     }
 
-    /// Bytes of the arena for what a call computes in between.
+    /// Bytes of the arena for the intermediate values of a call.
     #[getter]
     fn nbytes(&self) -> usize {
         self.program.figures().arena
@@ -248,12 +248,12 @@ impl Compiled {
         PyTuple::new(py, self.program.recorded().result_entries())
     }
 
-    /// The versions now of the arrays from outside whose values decided what was recorded.
+    /// The versions now of the outside arrays whose values the recording depends on.
     fn states_version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.program.recorded().looked_at().iter().map(|(array, _)| array.version()))
     }
 
-    /// The arrays from outside whose values decided what was recorded.
+    /// The outside arrays whose values the recording depends on.
     #[getter]
     fn looked_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let arrays = self.program.recorded().looked_at().iter().map(|(array, _)| array.clone());
@@ -266,7 +266,7 @@ impl Compiled {
         self.program.recorded().looked_at().iter().all(|(array, version)| array.version() == *version)
     }
 
-    /// What it does, op by op.
+    /// Its ops, one by one.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let steps = self.program.recorded().describe();
         let told = steps.iter().enumerate().map(|(at, step)| self.described(py, at, step));

@@ -36,12 +36,12 @@ pub(crate) fn note_call(op: &Bound<'_, PyAny>, attributes: &Bound<'_, PyAny>, be
     drop(replaced);
 }
 
-/// Takes what was said so far.
+/// Takes the notes so far.
 pub(super) fn take() -> Vec<Note> {
     NOTES.take()
 }
 
-/// Puts back what was taken.
+/// Puts taken notes back.
 pub(super) fn put_back(notes: Vec<Note>) {
     drop(NOTES.replace(notes));
 }

@@ -16,7 +16,7 @@ use weft_array::{Access, Array, ArrayError, Buffer, Call, Layout, Opaque, Operan
 use weft_engine::{AccessKind, PushOptions, Variable};
 use weft_program::{Body, Branch, Input, Turns};
 
-/// What a part is made of.
+/// The contents of a part.
 #[derive(Default)]
 struct Parts {
     placeholders: Vec<Array>,
@@ -24,7 +24,7 @@ struct Parts {
     body: Option<Arc<Body>>,
 }
 
-/// What a thread asks for between `begin()` and `end()`, inside a recording: it is no part of that but as one op.
+/// The calls of a thread between `begin()` and `end()`, inside a recording: one op of it.
 #[pyclass(module = "weft._core", frozen, weakref)]
 pub(crate) struct Part {
     engine: Py<Engine>,

@@ -21,18 +21,18 @@ thread_local! {
     static OPEN: RefCell<Option<Py<Recording>>> = const { RefCell::new(None) };
 }
 
-/// What a recording is made of, besides the calls.
+/// The parts of a recording, besides the calls.
 #[derive(Default)]
 struct Parts {
     begun: bool,
     tape: Option<Box<Tape>>,
     notes: Vec<notes::Note>,
-    /// What programs read elsewhere that are called meanwhile, by name: Python's.
+    /// The outside values of programs that are called meanwhile, by name: Python's.
     names: Option<Py<PyDict>>,
     arguments: Vec<(Argument, Py<NDArray>)>,
 }
 
-/// What a thread asks for between `begin()` and `end()`, in order. Nothing of it runs.
+/// The calls of a thread between `begin()` and `end()`, in order. None of them runs.
 #[pyclass(module = "weft._core", frozen, weakref, subclass)]
 pub(crate) struct Recording {
     engine: Py<Engine>,
@@ -78,7 +78,7 @@ impl Recording {
         self.tag.name()
     }
 
-    /// Where programs that are called meanwhile note what they read elsewhere.
+    /// The place where programs that are called meanwhile note their outside values.
     #[getter]
     fn names(&self, py: Python<'_>) -> Option<Py<PyDict>> {
         self.parts().names.as_ref().map(|names| names.clone_ref(py))
@@ -102,7 +102,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Lets this thread run again what it pushes.
+    /// Lets the pushes of this thread run again.
     fn end(slf: &Bound<'_, Self>) -> PyResult<()> {
         let own = slf.get();
         let Some(tape) = Self::close(slf) else {
@@ -117,7 +117,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Ends it, if it is open on this thread, and forgets what was recorded.
+    /// Ends it, if it is open on this thread, and forgets its calls.
     fn abort(slf: &Bound<'_, Self>) {
         let tape = Self::close(slf);
         if let Some(tape) = &tape {
@@ -170,7 +170,9 @@ impl Recording {
         let readonly = readonly || given.buffer().is_readonly();
         let buffer = match known {
             Some(known) if known.is_readonly() == readonly => known,
-            Some(_) => return Err(self.capture(py, "has two arguments on one memory, of which one alone is read-only")),
+            Some(_) => {
+                return Err(self.capture(py, "has two arguments on one memory, and only one of them is read-only"));
+            }
             None => given.buffer().standing_in(readonly, Arc::clone(&self.tag)),
         };
         let placeholder =
@@ -216,7 +218,7 @@ impl Recording {
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Makes a program of what was recorded.
+    /// Makes a program of the recorded calls.
     #[pyo3(signature = (results, *, sequential=false, memory="balanced", passes=None, donate=Vec::new()))]
     fn finish(
         &self,
@@ -247,7 +249,7 @@ impl Recording {
         Compiled::new(py, program, self.engine.clone_ref(py), notes, kept)
     }
 
-    /// An array of zeros, or of whatever else, that a program made of a later part of the recording is given.
+    /// An array, of zeros say, that stands for an argument of a program of a later part of the recording.
     fn seed(slf: &Bound<'_, Self>, like: &Bound<'_, NDArray>) -> PyResult<NDArray> {
         let like = &now(like);
         let (py, own, given) = (slf.py(), slf.get(), &like.get().inner);
@@ -324,7 +326,7 @@ impl Recording {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
-        // Who has the lock may be who has made the collector begin; what is not shown stays.
+        // The holder of the lock may have started the collector; an object that is not shown stays.
         let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
         visit.call(&parts.names)?;
         for (_, op, attributes) in &parts.notes {
@@ -348,10 +350,10 @@ pub(crate) fn open_recording(py: Python<'_>) -> Option<Py<Recording>> {
     OPEN.with_borrow(|open| open.as_ref().map(|open| open.clone_ref(py)))
 }
 
-/// Returns what `make()` returns, though this thread may record: what that asks for runs, and is no part of a recording.
+/// Returns the result of `make()`, though this thread may record: its calls run, and are no part of a recording.
 #[pyfunction]
 pub(crate) fn unrecorded<'py>(make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    /// Goes on with the recording, whatever happens.
+    /// Goes on with the recording in any case.
     struct Later(Option<(tapes::Suspended, Option<Py<Recording>>, Vec<notes::Note>)>);
     impl Drop for Later {
         fn drop(&mut self) {

@@ -14,11 +14,11 @@ enum Root {
     /// A module's names, and those of `builtins` behind it.
     Global(Py<PyDict>, Py<PyString>),
     Cell(Py<PyAny>),
-    /// What this weak reference refers to.
+    /// The referent of this weak reference.
     Object(Py<PyAny>),
 }
 
-/// What the name was bound to.
+/// The value of the name.
 enum Expected {
     /// This very object.
     Same(Py<PyAny>),
@@ -38,12 +38,12 @@ pub(super) struct Guard {
     seen: Seen,
 }
 
-/// What is taken for granted of an object that stays the same, if it is an array.
+/// The assumptions about an object that stays the same, if it is an array.
 #[derive(Default)]
 struct Seen {
     /// Whether the tape knew it.
     standing: u64,
-    /// What a tensor, which may move, showed: a function may ask for its shape and never for its values.
+    /// Shape, dtype and place of a tensor, which may move: a function may ask for its shape and never for its values.
     shown: Option<(Layout, DType, u16)>,
 }
 
@@ -79,7 +79,7 @@ impl Guard {
         Ok(Self { root, path, expected, seen })
     }
 
-    /// Whether the name is bound to what it was bound to.
+    /// Whether the name has the same value still.
     #[inline]
     pub(super) fn holds(&self, py: Python<'_>, instance: Option<&Py<PyAny>>) -> PyResult<bool> {
         let found = self.found(py, instance);

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-/// What surrounds a call.
+/// The surroundings of a call.
 #[derive(Default)]
 pub(super) struct Around<'py> {
     /// Whether the tape listens, and whether layers train.
@@ -15,7 +15,7 @@ pub(super) struct Around<'py> {
     pub(super) engine: Option<Bound<'py, PyAny>>,
 }
 
-/// What a call is made of, as far as a program depends on it. Words say all but what only Python can compare.
+/// The parts of a call that a program depends on: words, and objects that only Python can compare.
 pub(super) struct Key<'py> {
     pub(super) words: SmallVec<[u64; 64]>,
     pub(super) objects: SmallVec<[Bound<'py, PyAny>; 4]>,
@@ -50,7 +50,8 @@ impl<'py> Key<'py> {
         let mut key = Self::empty();
         key.words.push(around.tape.into());
         if let Some(engine) = &around.engine {
-            KeyWriter { key: &mut key, name: &|| "what surrounds the call".to_owned(), opaque: true }.add(engine)?;
+            KeyWriter { key: &mut key, name: &|| "the surroundings of the call".to_owned(), opaque: true }
+                .add(engine)?;
         }
         for (at, value) in arguments.iter().enumerate() {
             let opaque = statics.get(at).copied().unwrap_or(false);
@@ -61,7 +62,7 @@ impl<'py> Key<'py> {
         Ok(key)
     }
 
-    /// What one argument alone adds to a key, for Python to compare: bytes and objects.
+    /// The part of one argument in a key, for Python to compare: bytes and objects.
     pub(super) fn part(value: &Bound<'py, PyAny>, opaque: bool, name: &dyn Fn() -> String) -> PyResult<Py<PyTuple>> {
         let mut key = Self::empty();
         KeyWriter { key: &mut key, name, opaque }.argument(value)?;

@@ -13,7 +13,7 @@ use pyo3::types::{
     PyTuple, PyType,
 };
 
-/// What a value is, in the low byte of the word that begins it; a length or a flag is above.
+/// The kind of a value, in the low byte of the word that begins it; a length or a flag is above.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Tag {
@@ -101,11 +101,11 @@ impl<'py> KeyWriter<'_, 'py> {
         Ok(())
     }
 
-    /// Layout, dtype, device, what may be done with it, and whether the tape knows it; its place in memory only as far as `overlaps` says.
+    /// Layout, dtype, device, permitted writes, and whether the tape knows it; its place in memory only as far as `overlaps` says.
     #[inline]
     fn array(&mut self, array: &Bound<'py, NDArray>) -> PyResult<()> {
         if self.opaque {
-            return Err(self.unhashable(array.as_any())); // it is hashed as itself, whatever its values are
+            return Err(self.unhashable(array.as_any())); // it is hashed by identity and not by its values
         }
         let now = array.get().stand_in(array.py());
         let own = now.as_ref().unwrap_or(array).get();
@@ -261,7 +261,7 @@ fn class_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().qualname().map_or_else(|_| "object".to_owned(), |name| name.to_string())
 }
 
-/// What is asked of NumPy and Python, looked up once.
+/// Classes and functions of NumPy and Python, looked up once.
 struct Numpy {
     array: Py<PyAny>,
     number: Py<PyAny>,

@@ -83,7 +83,7 @@ impl Shared {
         })
     }
 
-    /// Whether it is in the memory of a state: in the same buffer, as that is what a program binds.
+    /// Whether it is in the memory of a state: in the same buffer, as a program binds buffers.
     fn touches(&self, span: &Span) -> bool {
         self.states.binary_search(&span.buffer).is_ok()
     }

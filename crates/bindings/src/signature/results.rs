@@ -14,7 +14,7 @@ pub(super) enum Results {
     Given(usize),
     /// An object that is the same at every call.
     Always(Py<PyAny>),
-    /// What this callable makes of the parts.
+    /// The object that this callable makes of the parts.
     Built(Py<PyAny>, Vec<Self>),
     List(Vec<Self>),
     Tuple(Vec<Self>),
@@ -22,7 +22,7 @@ pub(super) enum Results {
 }
 
 impl Results {
-    /// From what `weft._program.trees` writes.
+    /// From a description of `weft._program.trees`.
     pub(super) fn of(written: &Bound<'_, PyAny>) -> PyResult<Self> {
         let _level = Level::enter(written.py())?;
         let written = written.cast::<PyTuple>()?;

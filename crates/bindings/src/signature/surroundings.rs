@@ -33,7 +33,7 @@ pub(crate) fn is_eager() -> bool {
     *EAGER.read().unwrap_or_else(PoisonError::into_inner) > 0
 }
 
-/// What surrounds a call, or None if programs are switched off.
+/// The surroundings of a call, or None if programs are switched off.
 pub(super) fn surroundings(py: Python<'_>) -> PyResult<Option<Around<'_>>> {
     static DEFAULTS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     if is_eager() {

@@ -24,13 +24,13 @@ struct Entry {
     key: Kept,
     shared: Shared,
     guards: Vec<Guard>,
-    /// How the tape knew the memory of its states, through whatever handles.
+    /// How the tape knew the memory of its states, through any handles.
     standings: Standings,
-    /// What answers the versions of the states whose values were read while recording, and what it answered.
+    /// The function that answers the versions of the states whose values were read while recording, and its answer then.
     versions: Option<(Py<PyAny>, Py<PyAny>)>,
     run: Py<Compiled>,
     results: Results,
-    /// Whether the tape listens to its calls, and goes on from what they return.
+    /// Whether the tape listens to its calls, and goes on from their results.
     heard: bool,
     program: Py<PyAny>,
     used: Mutex<Used>,
@@ -63,7 +63,7 @@ struct Table {
     calls: u64,
 }
 
-/// The programs of a function, by what its calls look like. `weft.program` returns a class made of it.
+/// The programs of a function, by the signatures of its calls. `weft.program` returns a class made of it.
 #[pyclass(module = "weft._core", subclass, frozen, weakref)]
 pub(crate) struct Signatures {
     name: String,
@@ -135,7 +135,7 @@ impl Signatures {
         Ok(self.find(py, &key)?.map(|entry| entry.program.clone_ref(py)))
     }
 
-    /// What each argument adds to the signature of a call, and what surrounds it: to be compared.
+    /// The parts of the arguments and of the surroundings in the signature of a call: for comparison.
     fn _parts<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyTuple>) -> PyResult<Vec<Py<PyTuple>>> {
         let statics = |at| self.statics.get(at).copied().unwrap_or(false);
         let part = |(at, value): (usize, Bound<'py, PyAny>)| Key::part(&value, statics(at), &|| self.named(py, at));
@@ -154,7 +154,7 @@ impl Signatures {
         PyTuple::new(py, &self.key(&arguments, &Around::default())?.leaves)
     }
 
-    /// Enters a program for calls with these arguments. Who comes second is told which program came first.
+    /// Enters a program for calls with these arguments. Answers the earlier program, if there is one.
     #[allow(clippy::too_many_arguments)] // as in `new`
     fn _enter<'py>(
         &self,
@@ -204,7 +204,7 @@ impl Signatures {
     /// Forgets a program, or all of them.
     #[pyo3(signature = (program=None))]
     fn _forget(&self, py: Python<'_>, program: Option<Py<PyAny>>) {
-        let mut dropped = Vec::new(); // outside of the lock: what dies may be a user's
+        let mut dropped = Vec::new(); // outside of the lock: a dropped object may be a user's
         let mut table = self.table();
         for entries in table.entries.values_mut() {
             let (gone, kept): (Vec<_>, Vec<_>) = entries
@@ -217,7 +217,7 @@ impl Signatures {
         drop(table);
     }
 
-    /// Makes the result of a call of what its replay returned.
+    /// Makes the result of a call from those of its replay.
     #[staticmethod]
     fn _result<'py>(
         results: &Bound<'py, PyAny>,
@@ -273,7 +273,7 @@ impl Signatures {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What surrounds this call, or None if it just runs.
+    /// The surroundings of this call, or None if it just runs.
     #[inline]
     fn surrounding(py: Python<'_>) -> PyResult<Option<Around<'_>>> {
         if recording::is_open() { Ok(None) } else { surroundings(py) }

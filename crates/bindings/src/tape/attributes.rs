@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// Attributes as the push had them: a dict is made for those alone who ask.
+/// Attributes as the push had them: a dict is made on demand.
 #[derive(Default)]
 pub(crate) enum Attributes {
     #[default]

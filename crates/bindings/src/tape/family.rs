@@ -55,7 +55,7 @@ struct Log {
     saved: u64,
 }
 
-/// Memory as the tape sees it: which heard ops wrote to it, and who wrote to it since values were saved.
+/// Memory as the tape sees it: the heard ops that wrote to it, and all writes since values were saved.
 #[pyclass(module = "weft._core", frozen, name = "_Family")]
 #[derive(Default)]
 pub(crate) struct Family {
@@ -64,7 +64,7 @@ pub(crate) struct Family {
     original: Option<Py<Family>>,
 }
 
-/// What has become of saved values.
+/// The fate of saved values.
 pub(crate) enum Fate {
     There,
     /// Where, if that is known.
@@ -140,7 +140,7 @@ impl Family {
         drop(gone);
     }
 
-    /// Notes that the elements of `array` were written, if somebody has saved some.
+    /// Notes that the elements of `array` were written, if some are saved.
     pub(crate) fn wrote(&self, py: Python<'_>, array: &Array) {
         let mut log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
         if log.saved > 0 {
@@ -177,7 +177,7 @@ impl Family {
         let range = array.range();
         match later.iter().find(|write| meet(&write.range, &range)) {
             Some(write) => Fate::Overwritten(Some(write.place)),
-            // Writes that nobody told of may have been anywhere.
+            // Writes that were not told may have been anywhere.
             None if (later.len() as u64) < now.saturating_sub(version) => Fate::Overwritten(None),
             None => Fate::There,
         }
@@ -188,7 +188,7 @@ impl Family {
 impl Family {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.original)?;
-        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        // The holder of the lock keeps its contents alive: then nothing is garbage here.
         if let Ok(log) = self.log.try_lock() {
             for piece in &log.pieces {
                 visit.call(&piece.entry.node)?;

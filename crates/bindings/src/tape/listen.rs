@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 thread_local! {
-    /// What holds for this thread, bit by bit; one byte, as the reserve for such variables is small.
+    /// The state of this thread, bit by bit; one byte, as the reserve for such variables is small.
     static FLAGS: Cell<u8> = const { Cell::new(0) };
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn end_dropping() {
     set(DROPPING, false);
 }
 
-/// The context variable of the mode: True, False, or None where nobody has said.
+/// The context variable of the mode: True, False, or None by default.
 static MODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 /// The context variable that says whether layers train.
 static TRAINING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -47,12 +47,12 @@ type Get = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut *mu
 /// variable was found last, and a call of the method `get` takes a tenth of what noting an op does.
 static GET: OnceLock<Option<Get>> = OnceLock::new();
 
-/// What a context variable with a default holds here.
+/// The value here of a context variable with a default.
 fn value_of<'py>(variable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = variable.py();
     let Some(&Some(get)) = GET.get() else { return variable.call_method0("get") };
     let mut found = ptr::null_mut();
-    // SAFETY: attached; `tape_mode` has made sure that it is such a variable. What is found is a new reference.
+    // SAFETY: attached; `tape_mode` has made sure that it is such a variable. The value is a new reference.
     unsafe {
         if get(variable.as_ptr(), ptr::null_mut(), &raw mut found) < 0 {
             return Err(PyErr::fetch(py));
@@ -72,7 +72,7 @@ pub(crate) fn tape_mode(listening: &Bound<'_, PyAny>, training: &Bound<'_, PyAny
     // SAFETY: the symbol of this name has had this type ever since it exists.
     let get = python_symbol(py, "PyContextVar_Get").map(|found| unsafe { std::mem::transmute::<usize, Get>(found) });
     let _ = GET.set(get);
-    let _ = MODE.set(py, listening.clone().unbind()); // who comes second has named the same ones
+    let _ = MODE.set(py, listening.clone().unbind()); // a second call names the same ones
     let _ = TRAINING.set(py, training.clone().unbind());
     Ok(())
 }
@@ -87,7 +87,7 @@ pub(crate) fn tape_surroundings(py: Python<'_>) -> PyResult<u8> {
     Ok(u8::from(listens(py)?) | u8::from(trains) << 1)
 }
 
-/// Stops this thread's ops from being heard, or lets them be; returns what was before.
+/// Stops this thread's ops from being heard, or lets them be; returns the state before.
 #[pyfunction]
 pub(crate) fn tape_pause(paused: bool) -> bool {
     set(PAUSED, paused)

@@ -28,13 +28,13 @@ impl Entry {
     }
 }
 
-/// What a node has read: the entry if it needs a gradient, and what the rule sees of it.
+/// An operand of a node: its entry, if it needs a gradient, and the value for the rule.
 pub(crate) struct Input {
     pub(crate) entry: Option<Entry>,
     pub(crate) value: Value,
 }
 
-/// What a rule sees of an input or a result.
+/// An input or a result for a rule.
 pub(crate) enum Value {
     Saved(Saved),
     Outline(Outline),
@@ -86,7 +86,7 @@ fn next_order() -> u64 {
     *order
 }
 
-/// What nodes that are being dropped held: chains of nodes are longer than the stack is deep.
+/// The parts of nodes that are being dropped: chains of nodes are longer than the stack is deep.
 static FALLING: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
 
 /// Drops `parts`, and all that only they hold, one after the other.
@@ -148,7 +148,7 @@ impl TapeNode {
         self.op.is_none()
     }
 
-    /// Whether it is a leaf that somebody has a handle on by `requires_grad`: no argument of a function under `weft.grad`.
+    /// Whether it is a leaf by `requires_grad`, with a handle on it: no argument of a function under `weft.grad`.
     pub(crate) fn is_own_leaf(&self) -> bool {
         self.is_leaf() && self.leaf.is_some()
     }
@@ -160,7 +160,7 @@ impl TapeNode {
         inputs.filter_map(|input| input.entry.as_ref().map(|entry| entry.node.clone_ref(py))).collect()
     }
 
-    /// What is known of one of its results.
+    /// The outline of one of its results.
     pub(crate) fn outline_of(&self, py: Python<'_>, index: usize) -> Option<Outline> {
         let parts = self.parts();
         parts.as_ref()?.outputs.get(index)?.outline(py)

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use weft_array::{Array, DType, Shape};
 
-/// What is known of an array whose values were not saved: shape, dtype and where it was.
+/// Shape, dtype and place of an array whose values were not saved.
 #[pyclass(module = "weft._core", frozen, name = "Outline")]
 pub(crate) struct Outline {
     pub(crate) shape: Shape,

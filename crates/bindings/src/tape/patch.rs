@@ -17,7 +17,7 @@ static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 /// Names the op of a value that several pieces make up.
 #[pyfunction]
 pub(crate) fn tape_patch(op: Bound<'_, PyAny>) {
-    let _ = PATCH.set(op.py(), op.unbind()); // who comes second has named the same one
+    let _ = PATCH.set(op.py(), op.unbind()); // a second call names the same one
 }
 
 fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
