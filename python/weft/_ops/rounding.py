@@ -9,7 +9,7 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.inline import answers
-from weft._call.operands import as_array
+from weft._call.operands import as_array, is_host
 from weft._call.scalars import number, number_of
 from weft._core import Loop, NDArray, fresh_elements
 from weft._cuda.launch import PARTS, Launch, copying
@@ -253,12 +253,15 @@ def clip(
 
 def _limits(x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None) -> tuple[ArrayLike | None, ArrayLike | None]:
     """Return the ends of an interval without integers past which the dtype of `x` has none: they leave it open."""
-    if not isinstance(x, NDArray | np.ndarray) or x.dtype.kind not in "iu":
+    if not (isinstance(x, NDArray) or is_host(x)):
         return low, high
-    limits = np.iinfo(x.dtype)
+    dtype: np.dtype[Any] = x.dtype
+    if dtype.kind not in "iu":
+        return low, high
+    limits = np.iinfo(dtype)
     return (
-        None if low.__class__ is int and low <= limits.min else low,  # type: ignore[operator] # an int
-        None if high.__class__ is int and high >= limits.max else high,  # type: ignore[operator] # as above
+        None if type(low) is int and low <= limits.min else low,
+        None if type(high) is int and high >= limits.max else high,
     )
 
 
