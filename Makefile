@@ -63,6 +63,7 @@ lint-sources: $(addprefix $(VENV)/.stamp-,lint build test demo docs)
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 	cargo fmt --all --check
+	cargo fmt --check --manifest-path tests/fuzz/native/Cargo.toml
 	cargo clippy $(LOCKED) --workspace --all-targets -- -D warnings
 
 lint-stubs: $(VENV)/.stamp-lint install # the stub is held to the binary, so this one needs the wheel

@@ -32,7 +32,7 @@ class Owner:
         return x + 1
 
 
-def engine_of_an_error(owner: Owner) -> object:
+def engine_of_an_error(owner: Owner) -> tuple[weft.Engine, weft.Variable]:
     engine = weft.Engine(1)
 
     def explode() -> None:

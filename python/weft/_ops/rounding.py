@@ -8,7 +8,7 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.inline import answers
-from weft._call.operands import as_array
+from weft._call.operands import as_array, is_host
 from weft._call.scalars import number_of
 from weft._core import Native, NDArray
 from weft._cuda.launch import PARTS, Launch, copying
@@ -190,15 +190,30 @@ def clip(
     >>> weft.clip(weft.asarray([-1, 5, 12]), 0, 10)
     NDArray([ 0,  5, 10])
     """
+    if min is not None and max is not None:
+        return one(_clip, x, min, max, out=out)
+    min, max = _limits(x, min, max)
     if min is None and max is None:
         if out is None:
             x = as_array(x)
             return one(get_op("positive"), x) if x.dtype.kind != "b" else one(get_op("logical_or"), x, x)
         return one(_clip, x, x, x, out=out)
-    if min is None or max is None:
-        name, limit = ("minimum", max) if min is None else ("maximum", min)
-        return one(get_op(name), x, limit, out=out)
-    return one(_clip, x, min, max, out=out)
+    name, limit = ("minimum", max) if min is None else ("maximum", min)
+    return one(get_op(name), x, limit, out=out)
+
+
+def _limits(x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Return the ends of an interval without integers past which the dtype of `x` has none: they leave it open."""
+    if not (isinstance(x, NDArray) or is_host(x)):
+        return low, high
+    dtype: np.dtype[Any] = x.dtype
+    if dtype.kind not in "iu":
+        return low, high
+    limits = np.iinfo(dtype)
+    return (
+        None if type(low) is int and low <= limits.min else low,
+        None if type(high) is int and high >= limits.max else high,
+    )
 
 
 def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:

@@ -7,9 +7,8 @@ use std::sync::LazyLock;
 use weft_array::{Array, Buffer, DType, Layout};
 use weft_engine::{Engine, Settings};
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
-    Engine::new(Settings { workers: Some(1), ..Settings::default() }).expect("valid settings")
-});
+static ENGINE: LazyLock<Engine> =
+    LazyLock::new(|| Engine::new(Settings { workers: Some(1), ..Settings::default() }).expect("valid settings"));
 
 const DTYPES: [DType; 5] = [DType::Bool, DType::Int16, DType::Float32, DType::Float64, DType::Complex128];
 
