@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from weft._nn import namespace as nn
+from weft._numpy import namespace
 from weft._singa import elementwise, losses, names, networks, shaping, softmaxes
 from weft._singa.layers.base import Own
 from weft.errors import ArgumentValueError
@@ -28,6 +31,44 @@ class Sigmoid(Own):
     def forward(self, x: NDArray) -> NDArray:
         """Return ``1 / (1 + exp(-x))``."""
         return elementwise.sigmoid(x)
+
+
+class Tanh(Own):
+    """The hyperbolic tangent."""
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return the hyperbolic tangent."""
+        return namespace.tanh(x)
+
+
+class GELU(Own):
+    """Each element times the probability that a standard normal variable is smaller.
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}, default: "none"
+        Whether that probability is exact, or ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``, as in GPT-2.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft import layer
+    >>> x = weft.asarray([-1.0, 2.0])
+    >>> layer.GELU()(x).round(4), layer.GELU("tanh")(x).round(4)
+    (NDArray([-0.1587,  1.9545]), NDArray([-0.1588,  1.9546]))
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        if approximate not in {"none", "tanh"}:
+            raise ArgumentValueError(f"GELU: approximate is 'none' or 'tanh', not {approximate!r}")
+        self.approximate = approximate
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return the elements, weighted."""
+        if self.approximate == "none":
+            return nn.gelu(x)
+        return 0.5 * x * (1 + namespace.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
 class Add(Own):
