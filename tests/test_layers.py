@@ -373,6 +373,7 @@ NAMES_CUDA = {
     "_command/environment_report.py",
     "_engine/labels.py",
     "_machine/gpus.py",
+    "_numpy/hints.py",  # a method of other libraries
     "_singa/device.py",
     "distributed/_nccl.py",
     "errors.py",

@@ -11,6 +11,9 @@ A layer with parameters makes them at its first call, for the shapes of that cal
 {'W': (4, 3), 'b': (3,)}
 """
 
+from typing import TYPE_CHECKING
+
+from weft._singa.hints import absent_from
 from weft._singa.layers.attention import MultiHeadAttention
 from weft._singa.layers.base import Layer
 from weft._singa.layers.convolution import Conv2d, SeparableConv2d
@@ -43,3 +46,6 @@ __all__ = [
     "Pooling2d", "RNN_Base", "ReLU", "Reshape", "SeparableConv2d", "Sequential", "Sigmoid", "SoftMax",
     "SoftMaxCrossEntropy", "Tanh",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # to whom it would have any name
+    __getattr__ = absent_from(__name__)

@@ -41,6 +41,7 @@ import numpy as np
 
 from weft._core import NDArray
 from weft._numpy import namespace
+from weft._singa.hints import absent_from
 from weft._singa.layers.base import Layer
 from weft._singa.models import files, torch_states as torch_moves
 from weft._singa.models.batches import as_batch
@@ -60,6 +61,9 @@ if TYPE_CHECKING:
     from weft._program.program import Program
 
 __all__ = ["Model", "singa_states", "torch_states"]
+
+if not TYPE_CHECKING:  # to whom it would have any name
+    __getattr__ = absent_from(__name__)
 
 
 class Model(Layer):

@@ -11,6 +11,9 @@
 (NDArray([1.5]), NDArray([0.0625], dtype=float32))
 """
 
+from typing import TYPE_CHECKING
+
+from weft._singa.hints import absent_from
 from weft._singa.optimizers.averages import EMA
 from weft._singa.optimizers.base import Optimizer
 from weft._singa.optimizers.decays import CosineDecay, OneCycle, StepDecay, WarmUp
@@ -25,3 +28,6 @@ __all__ = [
     "ExponentialDecay", "GradientSum", "OneCycle", "Optimizer", "ParamGroups", "RMSProp", "StepDecay", "WarmUp",
     "clip_grad_norm",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # to whom it would have any name
+    __getattr__ = absent_from(__name__)

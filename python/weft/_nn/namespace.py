@@ -18,6 +18,8 @@ __all__ = [
     "max_pool", "relu", "rnn", "rnn_cell", "scaled_dot_product_attention", "sigmoid", "softmax", "softplus",
 ]  # fmt: skip
 
+log_softmax = _deferring("nn.log_softmax", log_softmax)
+softmax = _deferring("nn.softmax", softmax)
 rnn = _deferring("nn.rnn", rnn)
 scaled_dot_product_attention = _deferring("nn.scaled_dot_product_attention", scaled_dot_product_attention)
 

@@ -39,6 +39,25 @@ fn options(priority: Priority, name: Option<Name<'_>>, always_run: AlwaysRun, nb
     }
 }
 
+/// Refuses keywords that an engine has not: for other pools' names of the number of workers, with its own.
+fn refuse_others(py: Python<'_>, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(others) = others else { return Ok(()) };
+    for name in others.keys() {
+        let name: String = name.extract()?;
+        let hint = match name.as_str() {
+            "threads" | "num_threads" | "n_threads" | "nthreads" | "max_workers" | "n_jobs" | "processes" => {
+                ": write workers="
+            }
+            _ => "",
+        };
+        return Err(errors::argument_type(
+            py,
+            &format!("Engine() got an unexpected keyword argument '{name}'{hint}"),
+        ));
+    }
+    Ok(())
+}
+
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
 impl Engine {
@@ -46,7 +65,7 @@ impl Engine {
     #[pyo3(
         signature = (workers=None, policy=PolicyName("work_stealing"), *, max_pending_ops=PendingOps(1_048_576),
                      max_pending_bytes=None, on_limit=LimitMode("block"), switch_interval=None,
-                     stall_after=Some(StallAfter(30.0)), blas_threads=None, name=None),
+                     stall_after=Some(StallAfter(30.0)), blas_threads=None, name=None, **others),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
                           on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, name=None)"
     )]
@@ -61,7 +80,9 @@ impl Engine {
         stall_after: Option<StallAfter>,
         blas_threads: Option<BlasThreads>,
         name: Option<Name<'_>>,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        refuse_others(py, others)?;
         let switch_interval = switch_interval.map(|seconds| seconds.0);
         let blas_threads = blas_threads.map(|threads| at_least_one(py, "blas_threads", threads.0)).transpose()?;
         if blas_threads.is_some() {

@@ -6,7 +6,9 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from weft._core import NDArray
+from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
+from weft._singa.hints import INSTEAD_OF_LAYERS
 from weft._singa.models.batches import as_batch
 from weft._singa.models.tensors import Tensor, write
 from weft._tape.leaves import is_own_leaf
@@ -278,6 +280,9 @@ class Layer:
         """Return the class and the shapes of what it has."""
         own = ", ".join(f"{name} {value.shape}" for name, value in self.named() if isinstance(value, NDArray))
         return f"<{self._called()}{': ' if own else ''}{own}>"
+
+
+refuse(Layer, INSTEAD_OF_LAYERS)
 
 
 class Own(Layer):

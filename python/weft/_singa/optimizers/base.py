@@ -9,7 +9,9 @@ import numpy as np
 
 from weft._core import NDArray
 from weft._numpy import namespace
+from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
+from weft._singa.hints import INSTEAD_OF_OPTIMIZERS
 from weft._singa.models.tensors import Tensor, dtype_of, write
 from weft._singa.models.timing import place_outside
 from weft._singa.optimizers.schedules import Constant, DecayScheduler, Range, as_schedule, computed
@@ -283,6 +285,9 @@ class Optimizer:
                     write(known, namespace.asarray(array), 0)
         for name, schedule in self._schedules.items():
             write(self._values[name], self._computed(schedule), 0)
+
+
+refuse(Optimizer, INSTEAD_OF_OPTIMIZERS)
 
 
 def pairs_of(
