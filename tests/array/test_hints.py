@@ -71,17 +71,17 @@ def test_names_of_another_module(module: ModuleType, name: str, instead: str) ->
 
 def test_names_that_nobody_has() -> None:
     for module in (weft, weft.nn, weft.layer, weft.opt, weft.model):
-        with pytest.raises(AttributeError, match="has no attribute 'nothing_of_this_name'$"):
+        with pytest.raises(AttributeError, match=r"has no attribute 'nothing_of_this_name'$"):
             _ = module.nothing_of_this_name
 
 
 @pytest.mark.parametrize("call", ["sum(dim=0)", "mean(dim=0, keepdim=True)", "argmax(dim=0)", "squeeze(dim=0)"])
 def test_arguments_of_other_libraries(call: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="unexpected keyword argument 'dim': write axis=$"):
-        eval(f"weft.ones((1, 2)).{call}", {"weft": weft})  # noqa: S307 - a test's own text
-    with pytest.raises(ArgumentTypeError, match="'dim': write axis=$"):
+    with pytest.raises(ArgumentTypeError, match=r"unexpected keyword argument 'dim': write axis=$"):
+        eval(f"weft.ones((1, 2)).{call}", {"weft": weft})
+    with pytest.raises(ArgumentTypeError, match=r"'dim': write axis=$"):
         weft.nn.softmax(weft.ones((1, 2)), dim=0)  # type: ignore[call-arg]
-    with pytest.raises(ArgumentTypeError, match="'keepdim': write keepdims=$"):
+    with pytest.raises(ArgumentTypeError, match=r"'keepdim': write keepdims=$"):
         weft.sum(weft.ones(2), keepdim=True)  # type: ignore[call-arg]
 
 

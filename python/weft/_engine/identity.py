@@ -6,7 +6,7 @@ import contextlib
 import sys
 import weakref
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class ObjectVariables:
             reference = weakref.ref(owner, delete)
         except TypeError:
             raise ArgumentTypeError(_without_variable(owner)) from None
-        variable = self._new_variable(f"{type(owner).__name__.lstrip('_')} at {key:#x}")
+        variable = self._new_variable(_called(owner))
         with owners.registry_lock:
             entry = self._entries.get(key)
             if entry is None or entry[1]._deleted:
@@ -98,6 +98,15 @@ class ObjectVariables:
         if entry[1] is not variable:
             _delete(variable)
         return entry
+
+
+def _called(owner: object) -> str:
+    """Return the name of an object's variable: an array's says what it is, as an address says nothing to its reader."""
+    kind = type(owner).__name__.lstrip("_")
+    if isinstance(owner, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", owner)
+        return f"{kind} {array.shape} {array.dtype}"
+    return f"{kind} at {id(owner):#x}"
 
 
 def _without_variable(obj: object) -> str:

@@ -68,7 +68,7 @@ def sifted(error: BaseException) -> BaseException:
     return made
 
 
-def _keyword(error: Exception) -> str:
+def _keyword(error: BaseException) -> str:
     """Return what a message adds on an argument that has another name here."""
     said = str(error)
     given = said.rpartition("unexpected keyword argument ")[2].strip("'") if isinstance(error, TypeError) else ""

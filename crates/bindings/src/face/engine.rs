@@ -39,6 +39,20 @@ fn options(priority: Priority, name: Option<Name<'_>>, always_run: AlwaysRun, nb
     }
 }
 
+/// Enters what an engine counts.
+pub(super) fn add_stats(py: Python<'_>, engine: &weft_engine::Engine, figures: &Bound<'_, PyDict>) -> PyResult<()> {
+    let stats = py.detach(|| engine.stats());
+    figures.set_item("pushed", stats.pushed)?;
+    figures.set_item("completed", stats.completed)?;
+    figures.set_item("failed", stats.failed)?;
+    figures.set_item("skipped", stats.skipped)?;
+    figures.set_item("cancelled", stats.cancelled)?;
+    figures.set_item("pending", stats.pending)?;
+    figures.set_item("running", stats.running)?;
+    figures.set_item("pending_bytes", stats.pending_bytes)?;
+    figures.set_item("variables", stats.variables)
+}
+
 /// Refuses keywords that an engine has not: for other pools' names of the number of workers, with its own.
 fn refuse_others(py: Python<'_>, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
     let Some(others) = others else { return Ok(()) };
@@ -50,10 +64,7 @@ fn refuse_others(py: Python<'_>, others: Option<&Bound<'_, PyDict>>) -> PyResult
             }
             _ => "",
         };
-        return Err(errors::argument_type(
-            py,
-            &format!("Engine() got an unexpected keyword argument '{name}'{hint}"),
-        ));
+        return Err(errors::argument_type(py, &format!("Engine() got an unexpected keyword argument '{name}'{hint}")));
     }
     Ok(())
 }
@@ -489,20 +500,11 @@ impl Engine {
     /// -------
     /// dict
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = py.detach(|| self.inner.stats());
         let figures = PyDict::new(py);
         figures.set_item("name", self.inner.given_name())?;
         figures.set_item("policy", self.policy())?;
         figures.set_item("workers", self.workers())?;
-        figures.set_item("pushed", stats.pushed)?;
-        figures.set_item("completed", stats.completed)?;
-        figures.set_item("failed", stats.failed)?;
-        figures.set_item("skipped", stats.skipped)?;
-        figures.set_item("cancelled", stats.cancelled)?;
-        figures.set_item("pending", stats.pending)?;
-        figures.set_item("running", stats.running)?;
-        figures.set_item("pending_bytes", stats.pending_bytes)?;
-        figures.set_item("variables", stats.variables)?;
+        add_stats(py, &self.inner, &figures)?;
         Ok(figures)
     }
 

@@ -115,7 +115,19 @@ class MultiHeadAttention(Lazy):
         )
         batch, _, length, _ = found.shape
         joined = namespace.transpose(found, (0, 2, 1, 3)).reshape((batch, length, -1))
-        return self.out(joined)  # type: ignore[no-any-return] # an array
+        return self.out(joined)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(
+            self,
+            query: NDArray,
+            key: NDArray | None = None,
+            value: NDArray | None = None,
+            mask: NDArray | None = None,
+            *,
+            is_causal: bool = False,
+        ) -> NDArray: ...
 
     def _check_sequences(self, name: str, x: NDArray) -> None:
         if x.ndim != 3:  # a batch, steps, features

@@ -84,6 +84,10 @@ class BatchNorm2d(Lazy):
         handle = BatchNormHandle(self.momentum, eps=self.eps)
         return batchnorm_2d(handle, x, self.scale, self.bias, self.running_mean, self.running_var)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
     def _has_axes(self, x: NDArray) -> bool:
         """Return whether there are a batch and channels."""
         return x.ndim >= 2
@@ -160,6 +164,10 @@ class LayerNorm(Lazy):
         bias = namespace.zeros(shape, self.scale.dtype, device=x.device) if self.bias is None else self.bias
         return nn.layer_norm(x, self.scale, bias, axis=tuple(range(-len(shape), 0)), eps=self.eps)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class GroupNorm(Lazy):
     """Groups of channels less their mean, divided by their standard deviation; then each channel is scaled and shifted.
@@ -218,6 +226,10 @@ class GroupNorm(Lazy):
         normal = nn.layer_norm(rows, ones, zeros, eps=self.eps).reshape(x.shape)
         along = (x.shape[1],) + (1,) * (x.ndim - 2)
         return normal * self.scale.reshape(along) + self.bias.reshape(along)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
 
 
 def _count(name: str, value: object) -> int:

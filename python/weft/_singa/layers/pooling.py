@@ -72,6 +72,10 @@ class Pooling2d(Own):
             )
         return pooling_2d(PoolingHandle(None, self.kernel_size, self.stride, padding, self.is_max), x)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class MaxPool2d(Pooling2d):
     """The greatest element of each window; parameters as for `Pooling2d`.
@@ -173,6 +177,10 @@ class AdaptiveAvgPool2d(Own):
             for size, to in zip(x.shape[2:], self.output_size, strict=True)
         )
         return namespace.matmul(namespace.matmul(rows, x), columns.T)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
 
 
 def _means(size: int, to: int) -> npt.NDArray[np.float64]:

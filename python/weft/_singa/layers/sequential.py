@@ -62,6 +62,10 @@ class Sequential(Layer):
             found = part(found)
         return found
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, *inputs: Any) -> Any: ...
+
     def __len__(self) -> int:
         """Return the number of parts."""
         return len(self._parts)

@@ -33,8 +33,12 @@ def as_batch(x: Any) -> Any:
     if type(x) in {list, tuple}:
         return type(x)(map(as_batch, x))
     if type(x) is dict:
-        return dict(zip(x, map(as_batch, x.values()), strict=True))
+        return _each(x)
     return _copied(x) if _is_foreign(x) else x
+
+
+def _each(named: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: as_batch(each) for key, each in named.items()}
 
 
 def _is_foreign(x: Any) -> bool:

@@ -297,11 +297,15 @@ def pairs_of(
     given: Any = gradients
     found: list[Any] = list(given.items() if hasattr(given, "items") else given)
     for each in found:
-        if type(each) is not tuple or not all(isinstance(x, NDArray) for x in each):
+        if not _is_pair(each):
             raise ArgumentTypeError(
                 f"{name} takes pairs of parameters and gradients, such as autograd.gradients(loss), and was given {each!r}"
             )
     return found
+
+
+def _is_pair(x: Any) -> bool:
+    return type(x) is tuple and len(x) == 2 and isinstance(x[0], NDArray) and isinstance(x[1], NDArray)  # as dicts have
 
 
 def _listed(names: Iterable[str]) -> str:
