@@ -16,6 +16,7 @@ from weft._graph.graphs import Graph
 from weft._graph.inferring import infer_shape, infer_type
 from weft._graph.own_passes import register_own as _register_own
 from weft._graph.passes import Pass, apply_pass, apply_passes, get_pass, list_passes, register_pass
+from weft._graph.patterns import replace_node, rewrite
 from weft._graph.placing import place_device
 from weft._graph.planning import plan_memory, plan_offsets
 from weft._graph.recomputing import recompute
@@ -35,7 +36,8 @@ __all__ = [
     "Graph", "IndexedGraph", "Node", "NodeEntry", "Pass", "apply_pass", "apply_passes", "correct_layout", "draw",
     "eliminate_common", "eliminate_dead", "eliminate_identity", "fold_constants", "functionalise", "fuse",
     "get_pass", "gradient", "infer_shape", "infer_type", "list_passes", "load_json", "order_mutation",
-    "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "save_json",
+    "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "replace_node", "rewrite",
+    "save_json",
 ]  # fmt: skip
 
 _register_own()

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import weakref
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,8 +103,8 @@ class ObjectVariables:
 def _called(owner: object) -> str:
     """Return the name of an object's variable: an array's says what it is, as an address says nothing to its reader."""
     kind = type(owner).__name__.lstrip("_")
+    array: Any = owner
     if isinstance(owner, np.ndarray):
-        array = cast("np.ndarray[Any, Any]", owner)
         return f"{kind} {array.shape} {array.dtype}"
     return f"{kind} at {id(owner):#x}"
 

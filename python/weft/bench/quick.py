@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Pair(NamedTuple):
         What is beside weft.
     ours, theirs : callable
         Runs it once.
-    count : int
+    parts : int
         Of how many equal parts a run is: a time is that of one.
     """
 
@@ -48,11 +49,11 @@ class Pair(NamedTuple):
     peer: str
     ours: Callable[[], object]
     theirs: Callable[[], object]
-    count: int = 1
+    parts: int = 1
 
 
-def pairs(stack: ExitStack, settings: Settings) -> list[Pair]:
-    """Return the pairs, verified; what they need is given back by the stack.
+def array_pairs(settings: Settings) -> list[Pair]:
+    """Return the pairs of arrays, verified.
 
     Raises
     ------
@@ -65,52 +66,45 @@ def pairs(stack: ExitStack, settings: Settings) -> list[Pair]:
     )
     x, y = make_addends(1_000)
     a, b = weft.asarray(x), weft.asarray(y)
-
-    def hundred(tanh: Callable[[Any], Any], x: Any, y: Any) -> Any:
-        return rounds(tanh, 25, x, y)
-
-    def replayed() -> Any:
-        results = step(a, b)
-        for result in results:
-            result.wait_to_read()
-        return results
-
-    step = weft.program(lambda x, y: hundred(weft.tanh, x, y))
-    _verify("a script", [each.numpy() for each in script(weft.exp, held)], script(np.exp, given))
-    _verify("a function", [each.numpy() for each in replayed()], hundred(np.tanh, x, y))
-
-    def whole() -> None:
-        for result in script(weft.exp, held):
-            result.wait_to_read()
-
-    calls = settings.callable_ops // 10
-    program = make_program("random", calls)
-    ours = WeftRunner(stack.enter_context(weft.Engine(settings.workers)))
-    theirs = CounterRunner(settings.workers, own_queue=True)
-    stack.callback(theirs.close)
-    pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
-    double = weft.task(_doubled)
+    step: Any = weft.program(partial(rounds, weft.tanh, 25))
     sums = settings.add_ops
 
-    def added() -> None:
+    def whole() -> list[Any]:
+        return [each.wait_to_read() or each for each in script(weft.exp, held)]
+
+    def replayed() -> list[Any]:
+        return [each.wait_to_read() or each for each in step(a, b)]
+
+    def added(one: Any, other: Any) -> None:
         for _ in range(sums):
-            a + b  # pyright: ignore[reportUnusedExpression] # an op is pushed
+            one + other  # pyright: ignore[reportUnusedExpression] # an op is pushed
         weft.wait_all()
 
-    def added_by_numpy() -> None:
-        for _ in range(sums):
-            x + y
-
+    _verify("a script", [each.numpy() for each in whole()], script(np.exp, given))
+    _verify("a function", [each.numpy() for each in replayed()], rounds(np.tanh, 25, x, y))
     return [
         Pair("a script of independent chains and products", "NumPy", whole, lambda: script(np.exp, given)),
         Pair(
             "a function of 100 ops on 1,000 numbers, recorded",
             "NumPy",
             lambda: [replayed() for _ in range(sums)],
-            lambda: [hundred(np.tanh, x, y) for _ in range(sums)],
+            lambda: [rounds(np.tanh, 25, x, y) for _ in range(sums)],
             sums,
         ),
-        Pair("a sum of 1,000 numbers, one of many", "NumPy", added, added_by_numpy, sums),
+        Pair("a sum of 1,000 numbers, one of many", "NumPy", lambda: added(a, b), lambda: added(x, y), sums),
+    ]
+
+
+def call_pairs(stack: ExitStack, settings: Settings) -> list[Pair]:
+    """Return the pairs of Python calls; their threads end with the stack."""
+    calls, tasks = settings.callable_ops // 10, settings.add_ops
+    program = make_program("random", calls)
+    ours = WeftRunner(stack.enter_context(weft.Engine(settings.workers)))
+    theirs = CounterRunner(settings.workers, own_queue=True)
+    stack.callback(theirs.close)
+    pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
+    double = weft.task(_doubled)
+    return [
         Pair(
             "a Python call that waits for others",
             "a thread pool that counts",
@@ -121,9 +115,9 @@ def pairs(stack: ExitStack, settings: Settings) -> list[Pair]:
         Pair(
             "a task and its result",
             "ThreadPoolExecutor",
-            lambda: [double(number).result() for number in range(sums)],
-            lambda: [pool.submit(_doubled, number).result() for number in range(sums)],
-            sums,
+            lambda: [double(number).result() for number in range(tasks)],
+            lambda: [pool.submit(_doubled, number).result() for number in range(tasks)],
+            tasks,
         ),
     ]
 
@@ -140,7 +134,8 @@ def _verify(what: str, found: Any, expected: Any) -> None:
 
 def measured(pair: Pair) -> tuple[float, float]:
     """Return the least seconds of a part, weft's and the other's."""
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     end = time.perf_counter() + _SECONDS
     while len(ours) < _LEAST or time.perf_counter() < end:
         for run, times in ((pair.ours, ours), (pair.theirs, theirs)):
@@ -148,7 +143,7 @@ def measured(pair: Pair) -> tuple[float, float]:
                 start = time.perf_counter()
                 run()
                 times.append(time.perf_counter() - start)
-    return min(ours) / pair.count, min(theirs) / pair.count
+    return min(ours) / pair.parts, min(theirs) / pair.parts
 
 
 def line(pair: Pair, ours: float, theirs: float) -> str:
@@ -180,6 +175,6 @@ def run(settings: Settings) -> None:
     with ExitStack() as stack:
         previous = weft.set_engine(stack.enter_context(weft.Engine(settings.workers)))
         stack.callback(weft.set_engine, previous)
-        for pair in pairs(stack, settings):
+        for pair in (*array_pairs(settings), *call_pairs(stack, settings)):
             print(line(pair, *measured(pair)), flush=True)
     print("least times of runs in turns; `weft bench` has the tables, and more libraries")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def as_batch(x: Any) -> Any:
     if type(x) in {list, tuple}:
         return type(x)(map(as_batch, x))
     if type(x) is dict:
-        return _each(x)
+        return _each(cast("Any", x))
     return _copied(x) if _is_foreign(x) else x
 
 

@@ -305,7 +305,10 @@ def pairs_of(
 
 
 def _is_pair(x: Any) -> bool:
-    return type(x) is tuple and len(x) == 2 and isinstance(x[0], NDArray) and isinstance(x[1], NDArray)  # as dicts have
+    if not isinstance(x, tuple):
+        return False
+    parts: list[Any] = list(x)  # pyright: ignore[reportUnknownArgumentType] # whatever they are
+    return [isinstance(each, NDArray) for each in parts] == [True, True]
 
 
 def _listed(names: Iterable[str]) -> str:
