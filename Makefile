@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-arm test-musl test-windows lint lint-sources lint-stubs bench gpu wheel docs clean build install
+.PHONY: help demo test test-rust test-arm test-musl test-windows lint lint-sources lint-stubs bench gpu wheel docs clean release build install
 
 PYTHON ?= $(shell .ci/find-python)
 VENV ?= .venv
@@ -13,6 +13,8 @@ bin := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(bin)
 BENCH_BIN := $(BENCH_VENV)/$(bin)
 PYTEST_ARGS ?=
+# demo, test and docs share a wheel without the last optimisations across crates; CI tests what is released.
+WHEEL ?= $(if $(CI),--release,--profile=checkout)
 DEMO_ARGS ?=
 # Tests wait more than they compute; 0 runs them in one process, as a debugger wants it.
 PYTEST_WORKERS ?= 2
@@ -39,8 +41,8 @@ test-rust: ## run the Rust tests and doctests
 	  cargo test $(LOCKED) $(CRATES) --lib --tests; \
 	fi
 	cargo test $(LOCKED) $(CRATES) --doc
-	for example in pipeline failures; do cargo run $(LOCKED) --quiet -p weft-engine --example $$example; done
-	cargo run $(LOCKED) --quiet -p weft-graph --example symbols
+	for example in pipeline failures; do cargo run --profile test $(LOCKED) --quiet -p weft-engine --example $$example; done
+	cargo run --profile test $(LOCKED) --quiet -p weft-graph --example symbols
 
 test-arm: $(VENV)/.stamp-build ## run a choice of the tests for 64-bit ARM Linux, by qemu (Debian's packages)
 	PYTHON=$(BIN)/python .ci/emulate arm
@@ -69,7 +71,7 @@ lint-sources: $(addprefix $(VENV)/.stamp-,lint build test demo docs)
 lint-stubs: $(VENV)/.stamp-lint install # the stub is held to the binary, so this one needs the wheel
 	cd $(VENV) && $(bin)/python -P -m mypy.stubtest weft._core
 
-bench: $(BENCH_VENV)/.stamp-$(if $(SMOKE),bench,peers) build ## measure weft beside its peers; writes benches/RESULTS.md (SMOKE=1: only verify)
+bench: $(BENCH_VENV)/.stamp-$(if $(SMOKE),bench,peers) release ## measure weft beside its peers; writes benches/RESULTS.md (SMOKE=1: only verify)
 	$(BENCH_BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl
 	$(BENCH_BIN)/python benches/run.py $(if $(SMOKE),--smoke) $(BENCH_ARGS)
 	$(BENCH_BIN)/python -P -m pytest -q $(if $(SMOKE),--benchmark-disable) benches/python
@@ -77,7 +79,7 @@ bench: $(BENCH_VENV)/.stamp-$(if $(SMOKE),bench,peers) build ## measure weft bes
 gpu: ## check and measure the wheel in dist on a CUDA device, without network, in under nine minutes; fills benches/results
 	$(or $(GPU_PYTHON),$(PYTHON),python3) benches/gpu/everything.py
 
-wheel: $(VENV)/.stamp-wheel build ## leave an audited abi3 wheel in dist/
+wheel: $(VENV)/.stamp-wheel release ## leave an audited abi3 wheel in dist/
 	$(BIN)/python .ci/wheel.py check
 
 docs: $(addprefix $(VENV)/.stamp-,docs demo test) install ## build the documentation into docs/_build/html, warnings being errors, and check it
@@ -88,8 +90,11 @@ clean: ## remove everything that the other targets made
 	rm -rf dist target $(VENV) $(BENCH_VENV) docs/_build demo-timeline.png demo-losses.png
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
-build: $(VENV)/.stamp-build
-	$(BIN)/python .ci/wheel.py build $(LOCKED)
+release: $(VENV)/.stamp-build # the wheel that users get
+	$(BIN)/python .ci/wheel.py build --release $(LOCKED)
+
+build: $(VENV)/.stamp-build # the same, compiled in half of the time: see WHEEL
+	$(BIN)/python .ci/wheel.py build $(WHEEL) $(LOCKED)
 
 install: build
 	$(BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl

@@ -1,6 +1,6 @@
 """Build the wheel without build paths in it, and check what was built.
 
-``wheel.py build`` leaves one wheel in ``dist``; ``wheel.py check`` audits it, and ``wheel.py unwinders WHEEL`` looks at one thing
+``wheel.py build`` leaves one wheel in ``dist``, by the profile that it is told (``--release``, ``--profile=NAME``); ``wheel.py check`` audits it, and ``wheel.py unwinders WHEEL`` looks at one thing
 alone, in any wheel. The first two must agree on what counts as a build path.
 """
 
@@ -31,7 +31,7 @@ def build_paths() -> dict[str, str]:
 
 
 def build(arguments: list[str]) -> None:
-    """Build a release wheel into ``dist``, which holds no other wheel afterwards."""
+    """Build a wheel into ``dist``, which holds no other wheel afterwards."""
     for old in DIST.glob("weft-*.whl"):
         old.unlink()
     flags = [f"--remap-path-prefix={path}={name}" for path, name in build_paths().items()]
@@ -42,7 +42,7 @@ def build(arguments: list[str]) -> None:
         # Flags are part of cargo's fingerprint: a directory of its own keeps the other builds warm.
         "CARGO_TARGET_DIR": str(ROOT / "target" / "wheel"),
     }
-    command = [sys.executable, "-m", "maturin", "build", "--release", "--interpreter", sys.executable]
+    command = [sys.executable, "-m", "maturin", "build", "--interpreter", sys.executable]
     subprocess.run([*command, "--out", str(DIST), *arguments], check=True, cwd=ROOT, env=environment)
 
 

@@ -50,6 +50,23 @@ def test_the_reference_names_all_that_is_public() -> None:
     assert not {name for name in public if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)}
 
 
+@pytest.mark.parametrize("folder", ["coming-from", "design", "gallery", "howto"])
+def test_an_index_names_all_pages_beside_it(folder: str) -> None:
+    index = ROOT / "docs" / folder / "index.md"
+    text = index.read_text(encoding="utf-8")
+    pages = sorted(page.stem for page in index.parent.glob("*.md") if page != index)
+    tree = text.partition("```{toctree}")[2].partition("```")[0].split()
+    assert sorted(each for each in tree if each in pages) == pages
+    assert not [page for page in pages if f"({page}.md)" not in text]
+
+
+def test_nothing_tells_to_install_weft_from_where_it_is_not() -> None:
+    """Until a version is released, the wheel of a checkout is all that there is."""
+    texts = [*PAGES, *(ROOT / "python").rglob("*.py"), *(ROOT / "benches").rglob("*.md")]
+    told = re.compile(r"pip install (?:-U )?['\"`]?weft\b(?!-)")
+    assert not [path for path in texts if told.search(path.read_text(encoding="utf-8"))]
+
+
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_runs(script: RunScript, block: str) -> None:
     done = script(SESSION.format(block, FLAGS) if block.lstrip().startswith(">>>") else block)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 import weft
+from weft._numpy.hints import Absent
 
 LIST = Path(__file__).with_name("public_names.txt")
 PACKAGE = Path(weft.__file__).parent
@@ -71,7 +72,8 @@ def signature(value: object) -> str:
 def members(cls: type) -> dict[str, object]:
     """Return the public members that a class of weft's has of its own or from another class of weft's."""
     own = [each for each in cls.__mro__ if each.__module__.partition(".")[0] == "weft"]
-    return {name: each for of in reversed(own) for name, each in vars(of).items() if not name.startswith("_")}
+    found = {name: each for of in reversed(own) for name, each in vars(of).items() if not name.startswith("_")}
+    return {name: each for name, each in found.items() if not isinstance(each, Absent)}
 
 
 def described(path: str, value: object) -> list[str]:

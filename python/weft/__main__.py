@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trace.add_to(commands)
     graph.add_to(commands)
     given = sys.argv[1:] if arguments is None else [*arguments]
+    if not given:
+        parser.print_help()
+        return 0
     if given[:1] == ["bench"]:
         given[1:] = bench.or_tables(given[1:])
     options = parser.parse_args(given)

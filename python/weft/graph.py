@@ -15,6 +15,7 @@ from weft._graph.differentiating import gradient
 from weft._graph.graphs import Graph
 from weft._graph.inferring import infer_shape, infer_type
 from weft._graph.passes import Pass, apply_pass, apply_passes, get_pass, list_passes, register_pass
+from weft._graph.patterns import replace_node, rewrite
 from weft._graph.placing import place_device
 from weft._graph.planning import plan_memory, plan_offsets
 from weft._graph.recomputing import recompute
@@ -34,5 +35,6 @@ __all__ = [
     "Graph", "IndexedGraph", "Node", "NodeEntry", "Pass", "apply_pass", "apply_passes", "correct_layout", "draw",
     "eliminate_common", "eliminate_dead", "eliminate_identity", "fold_constants", "functionalise", "fuse",
     "get_pass", "gradient", "infer_shape", "infer_type", "list_passes", "load_json", "order_mutation",
-    "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "save_json",
+    "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "replace_node", "rewrite",
+    "save_json",
 ]  # fmt: skip

@@ -40,8 +40,11 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from weft._core import NDArray
+from weft._numpy import namespace
+from weft._singa.hints import absent_from
 from weft._singa.layers.base import Layer
-from weft._singa.models import files
+from weft._singa.models import files, torch_states as torch_moves
+from weft._singa.models.batches import as_batch
 from weft._singa.models.no_optimizer import NoOptimizer
 from weft._singa.models.running import Runs, in_mode, is_running
 from weft._singa.models.tensors import Tensor
@@ -57,7 +60,10 @@ if TYPE_CHECKING:
 
     from weft._program.program import Program
 
-__all__ = ["Model", "singa_states"]
+__all__ = ["Model", "singa_states", "torch_states"]
+
+if not TYPE_CHECKING:  # to whom it would have any name
+    __getattr__ = absent_from(__name__)
 
 
 class Model(Layer):
@@ -111,8 +117,9 @@ class Model(Layer):
 
         Parameters
         ----------
-        inputs : list of NDArray
-            What `forward` takes, arrays or lists of them; their shapes, dtypes and devices count, their values do not.
+        inputs : list of array-like
+            What `forward` takes, arrays or lists of them; their shapes, dtypes and devices count, their values do not. NumPy's
+            and torch's arrays are taken as well.
         is_train : bool, default: True
             Whether calls train.
         use_graph : bool, default: False
@@ -127,7 +134,9 @@ class Model(Layer):
         ShapeError
             If a layer does not take what comes to it, with its name and both shapes.
         """
-        if not isinstance(inputs, list | tuple) or not _are_arrays(inputs):
+        given: Any = inputs
+        inputs = _as_arrays(list(cast("Sequence[Any]", given))) if isinstance(given, list | tuple) else given
+        if not isinstance(inputs, list) or not _are_arrays(inputs):
             raise ArgumentTypeError("compile takes a list of arrays, the inputs of forward(): net.compile([x], ...)")
         self._name_layers()  # for messages
         with in_mode(self, training=False):
@@ -164,7 +173,14 @@ class Model(Layer):
 
     def train_one_batch(self, *inputs: Any, **options: Any) -> Any:
         """Compute the loss of a batch, and update the parameters."""
-        raise NotImplementedError(f"{type(self).__name__} defines no train_one_batch()")
+        del inputs, options
+        name = type(self).__name__
+        if type(self).forward is Layer.forward:
+            raise NotImplementedError(f"{name} defines neither forward() nor train_one_batch()")
+        raise NotImplementedError(
+            f"{name} defines no train_one_batch(), which a call is while the model trains: call net.eval() first to evaluate "
+            "by forward(), or define train_one_batch(self, x, y), which calls self.optimizer(loss)"
+        )
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Train on a batch, or evaluate it."""
@@ -181,6 +197,7 @@ class Model(Layer):
             raise ModelError(
                 f"{name} is not compiled: call {name}.compile([x], is_train=True, use_graph=True) before it"
             )
+        inputs, options = as_batch(inputs), as_batch(options)
         with in_mode(self, training=kind == "training"):
             if self.graph_mode:
                 function: Any = self._runs.function(self, kind, method, sequential=self.sequential)
@@ -244,7 +261,8 @@ class Model(Layer):
         Parameters
         ----------
         fpath : str or PathLike
-            The file, a zip; one of that name is replaced.
+            The file, a zip; one of that name is replaced. Suffixes of other formats (``.safetensors``, ``.npz``, ``.pt``) are
+            refused: ``weft.save(path, **net.get_states())`` writes the first two.
         aux_states : dict of str, optional
             Whatever else: arrays, numbers, strings, lists and dicts of them.
 
@@ -252,8 +270,11 @@ class Model(Layer):
         ------
         ModelError
             If the model is not compiled, so that it has no parameters.
+        ArgumentValueError
+            If the file's suffix is that of another format.
         """
         self._check_compiled("save_states")
+        files.check_suffix(fpath)
         groups = {"model": {name: _values(value) for name, value in self.get_states().items()}}
         plain: dict[str, dict[str, Any]] = {"aux": {}, "optimizers": {}}
         for name, optimizer in self._optimizers().items():
@@ -351,6 +372,44 @@ def singa_states(fpath: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     return files.read_singa(fpath)
 
 
+def torch_states(net: Layer, state_dict: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """Return the values of a PyTorch module by their names, and in their layouts, in the same network here.
+
+    The network here has PyTorch's names: layers bear the names of the module's attributes. Matrices of `weft.layer.Linear` and of
+    recurrent layers are transposed, the joint projection of attention is cut into three. The page "Take over a PyTorch model"
+    has the table.
+
+    Parameters
+    ----------
+    net : Layer
+        A compiled model, or a layer that was called.
+    state_dict : dict of str to array-like
+        What ``module.state_dict()`` returns, or `weft.load` of a safetensors file.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Values for `Layer.set_states`.
+
+    Raises
+    ------
+    ArgumentValueError
+        If names are here or there alone: all of them are listed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import weft
+    >>> from weft import layer, model
+    >>> net = layer.Sequential(layer.Linear(2))
+    >>> _ = net(weft.ones((1, 3)))
+    >>> net.set_states(model.torch_states(net, {"0.weight": np.eye(2, 3), "0.bias": np.zeros(2)}))
+    >>> net[0].W.tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    """
+    return torch_moves.moved(net, state_dict)
+
+
 def _dispatched(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a training method that runs as the model was told, unless it is called by one that runs."""
 
@@ -387,6 +446,17 @@ def _are_arrays(inputs: Sequence[Any]) -> bool:
         isinstance(x, NDArray) or (isinstance(x, list | tuple) and _are_arrays(cast("Sequence[Any]", x)))
         for x in inputs
     )
+
+
+def _as_arrays(inputs: list[Any]) -> list[Any]:
+    """Return the inputs of `compile`, what is no NDArray but an array as one."""
+    found: list[Any] = []
+    for x in as_batch(inputs):
+        if isinstance(x, list | tuple):
+            found.append(_as_arrays(list(cast("Sequence[Any]", x))))
+        else:
+            found.append(namespace.asarray(x) if isinstance(x, np.ndarray) else x)
+    return found
 
 
 def _values(value: Any) -> npt.NDArray[Any]:

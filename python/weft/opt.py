@@ -1,4 +1,4 @@
-"""Optimizers, with SINGA's names and arguments: they compute gradients, and change parameters in place.
+"""Optimizers: they compute gradients, and change parameters in place. Those that SINGA has bear its names and arguments.
 
 >>> import weft
 >>> from weft import opt
@@ -11,11 +11,23 @@
 (NDArray([1.5]), NDArray([0.0625], dtype=float32))
 """
 
+from typing import TYPE_CHECKING
+
+from weft._singa.hints import absent_from
+from weft._singa.optimizers.averages import EMA
 from weft._singa.optimizers.base import Optimizer
+from weft._singa.optimizers.decays import CosineDecay, OneCycle, StepDecay, WarmUp
 from weft._singa.optimizers.distributed import DistOpt
-from weft._singa.optimizers.rules import SGD, AdaGrad, Adam, RMSProp
+from weft._singa.optimizers.gradients import GradientSum, clip_grad_norm
+from weft._singa.optimizers.groups import ParamGroups
+from weft._singa.optimizers.rules import SGD, AdaGrad, Adam, AdamW, RMSProp
 from weft._singa.optimizers.schedules import Constant, DecayScheduler, ExponentialDecay
 
 __all__ = [
-    "SGD", "AdaGrad", "Adam", "Constant", "DecayScheduler", "DistOpt", "ExponentialDecay", "Optimizer", "RMSProp",
+    "EMA", "SGD", "AdaGrad", "Adam", "AdamW", "Constant", "CosineDecay", "DecayScheduler", "DistOpt",
+    "ExponentialDecay", "GradientSum", "OneCycle", "Optimizer", "ParamGroups", "RMSProp", "StepDecay", "WarmUp",
+    "clip_grad_norm",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # to whom it would have any name
+    __getattr__ = absent_from(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 from calling import call, mistake
 
 import weft
-from weft.bench import native_ops
+from weft.bench import native_ops, quick
 from weft.bench.dependencies import callable_jobs, native_jobs
 from weft.bench.overlap.by_hand import ThreadsPipeline
 from weft.bench.overlap.measuring import Overlap, measure
@@ -46,6 +47,17 @@ def test_all_tables_run_without_a_checkout(tmp_path: Path) -> None:
     assert "benches/run.py in a checkout" in missing["A", "OpenMP"]
     assert "benches/run.py in a checkout" in missing["R replay", "Taskflow static"]
     assert not list(tmp_path.iterdir())
+
+
+def test_five_lines_say_whether_it_is_fast(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "_SECONDS", 0.0)
+    before = weft.get_engine()
+    quick.run(Settings.smoke())
+    assert weft.get_engine() is before
+    *lines, last = capfd.readouterr().out.splitlines()
+    verdict = r"(\d+\.\d times as (fast|slow)|as fast) +a .*: \S+ \w+, .* \S+ \w+"
+    assert [bool(re.fullmatch(verdict, each)) for each in lines] == [True] * 5, lines
+    assert "weft bench" in last
 
 
 def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:

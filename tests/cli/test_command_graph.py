@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,7 +94,8 @@ def test_damaged_files_are_named_with_the_damage(shown: Any, text: str, said: st
         (["--shape", "x=2,-3"], "write a name and lengths"),
         (["--shape", "q=5"], "no variable is named 'q': there are x, w"),
         (["--shape", "x=2,3", "--shape", "w=4,5"], "(2, 3)"),
-        (["--draw", "net.png"], ".dot or .svg"),
+        (["--draw", "net.bmp"], ".dot, .svg, .png or .pdf"),
+        (["--import", "no.such.module"], "--import no.such.module: ModuleNotFoundError"),
         (["--draw", "/no such folder/net.svg"], "/no such folder/net.svg: No such file"),
     ],
 )
@@ -102,3 +104,19 @@ def test_wrong_options_are_one_line(shown: Any, options: list[str], said: str) -
     assert status != 0
     assert said in err
     assert "Traceback" not in err
+
+
+def test_ops_of_a_module_are_imported_first(shown: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ops_of_mine_for_the_command.py").write_text(
+        "import weft\n@weft.register_op('NobodysOwnOp', infer=lambda x: x)\ndef op(out, x):\n    out[...] = x\n"
+    )
+    net = json.loads(_net())
+    next(node for node in net["nodes"] if node["op"] == "tanh")["op"] = "NobodysOwnOp"
+    shapes = ("--shape", "x=2,3", "--shape", "w=3,4")
+    _, out, _ = shown(json.dumps(net), *shapes)
+    assert "no op is registered as NobodysOwnOp" in out
+    before = list(sys.path)
+    _, out, _ = shown(json.dumps(net), *shapes, "--import", "ops_of_mine_for_the_command")
+    assert "memory plan: " in out
+    assert sys.path == before

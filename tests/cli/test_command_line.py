@@ -54,8 +54,13 @@ def test_the_console_script_is_the_same_program(tmp_path: Path) -> None:
     assert done.stdout.startswith("usage: weft ")
 
 
-def test_a_command_is_needed_and_known(tmp_path: Path) -> None:
-    assert "required: COMMAND" in mistake(call(folder=tmp_path))
+def test_without_a_command_there_is_the_help(tmp_path: Path) -> None:
+    done = call(folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == call("--help", folder=tmp_path).stdout
+
+
+def test_a_command_is_known(tmp_path: Path) -> None:
     assert "invalid choice: 'weave'" in mistake(call("weave", folder=tmp_path))
 
 

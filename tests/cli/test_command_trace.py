@@ -178,7 +178,7 @@ def test_mistakes_are_told_before_the_script_runs(arguments: tuple[str, ...], sa
 def test_a_picture_needs_matplotlib(script: Path) -> None:
     write(script.parent, "raise ModuleNotFoundError('no module', name='matplotlib')\n", "matplotlib.py")
     done = call("trace", "-o", "run.png", script.name, folder=script.parent)
-    assert "pip install 'weft[trace]'" in mistake(done)
+    assert "pip install matplotlib" in mistake(done)
 
 
 def test_an_impossible_environment_is_a_mistake(script: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import concurrent.futures.thread
 import functools
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import weft
 from conftest import MOMENT, SOON, Gate, background, still_waits
+from weft.errors import ArgumentTypeError, ArgumentValueError, WaitTimeoutError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -218,3 +221,69 @@ def test_one_number_of_workers() -> None:
     for wrong in ({"engine": 2, "workers": 2}, {"workers": 2, "max_workers": 2}, {"max_workers": 0}):
         with pytest.raises(weft.errors.ArgumentValueError):
             weft.Executor(**wrong)  # type: ignore[arg-type]
+
+
+def test_threads_begin_with_an_initializer_and_a_name() -> None:
+    begun: list[tuple[str, int]] = []
+    with weft.Executor(
+        2,
+        thread_name_prefix="files",
+        initializer=lambda n: begun.append((threading.current_thread().name, n)),
+        initargs=(7,),
+    ) as executor:
+        barrier = threading.Barrier(2)
+
+        def name() -> str:
+            barrier.wait(SOON)
+            return threading.current_thread().name
+
+        for _ in range(3):
+            names = [future.result(SOON) for future in [executor.submit(name) for _ in range(2)]]
+            assert sorted(names) == ["files_0", "files_1"]
+    assert sorted(begun) == [("files_0", 7), ("files_1", 7)]
+
+
+def test_an_executor_whose_initializer_fails_is_broken() -> None:
+    error = OSError("no licence")
+
+    def begin() -> None:
+        raise error
+
+    with weft.Executor(1, initializer=begin) as executor:
+        ran: list[int] = []
+        futures = [executor.submit(ran.append, 1) for _ in range(3)]
+        for future in futures:
+            with pytest.raises(concurrent.futures.thread.BrokenThreadPool, match="initializer failed") as caught:
+                future.result(SOON)
+            assert caught.value.__cause__ is error
+        with pytest.raises(concurrent.futures.thread.BrokenThreadPool, match="not usable anymore"):
+            executor.submit(print)
+        assert ran == []
+
+
+def test_what_belongs_to_an_engine_of_its_own(engine: weft.Engine) -> None:
+    with pytest.raises(ArgumentValueError, match="belong to an engine that the executor makes"):
+        weft.Executor(engine, thread_name_prefix="x")
+    with pytest.raises(ArgumentTypeError, match="initializer is a callable, not int"):
+        weft.Executor(1, initializer=3)  # type: ignore[arg-type]
+    begun: list[int] = []
+    with weft.Executor(engine, initializer=begun.append, initargs=(1,)) as executor:
+        list(executor.map(abs, range(100)))
+    assert 1 <= len(begun) <= 100
+
+
+def test_a_timeout_names_what_runs(default_engine: weft.Engine, gate: Gate) -> None:
+    x = np.ones(3)
+
+    @weft.task
+    def fill(x: weft.Mutate[np.ndarray]) -> None:
+        gate()
+        x += 1
+
+    fill(x)
+    assert gate.entered.wait(SOON)
+    said = r"^'ndarray \(3,\) float64' was not finished after .*: op 'fill' \(pushed at .*test_executor.py:\d+\) runs$"
+    with pytest.raises(WaitTimeoutError, match=said):
+        weft.wait(x, timeout=0.01)
+    gate.open()
+    default_engine.wait_for_all()

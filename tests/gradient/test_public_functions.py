@@ -99,6 +99,10 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray[Any, Any], ...]]] = 
     "nn.conv_transpose": (weft.nn.conv_transpose, (IMAGES, _rng.uniform(-1, 1, (1, 2, 3, 3)))),
     "nn.cross_entropy": (lambda x: weft.nn.cross_entropy(x, weft.asarray([0, 1, 2])), (X,)),
     "nn.dropout": (_dropout, (X,)),
+    "nn.scaled_dot_product_attention": (
+        lambda q, k, v: weft.nn.scaled_dot_product_attention(q, k, v, is_causal=True),
+        (X, X * 0.7, X - 0.2),
+    ),
     "nn.embedding": (lambda x: weft.nn.embedding(weft.asarray([0, 2]), x), (X,)),
     "nn.lrn": (lambda x: weft.nn.lrn(x, 3, alpha=0.1, beta=0.75, k=1.0), (IMAGES,)),
     "nn.lstm_cell": (lambda x, h, w, u: weft.nn.lstm_cell(x, h, h * 0.5, w, u), _gates(4)),

@@ -5,6 +5,7 @@
 # ruff: noqa: F811 - a fixture's name is a parameter
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -361,5 +362,11 @@ def test_text_and_pictures(mlp: Symbol, tmp_path: Path) -> None:
     weft.graph.draw(graph, tmp_path / "net.svg")
     assert "fc1_weight" in (tmp_path / "net.dot").read_text()
     assert (tmp_path / "net.svg").read_text().startswith("<svg")
-    with pytest.raises(ValueError, match=r"\.png"):
+    with pytest.raises(ValueError, match=r"\.bmp"):
+        weft.graph.draw(graph, tmp_path / "net.bmp")
+    if shutil.which("dot") is None:
+        with pytest.raises(ValueError, match=r"dot is not installed: draw a \.svg"):
+            weft.graph.draw(graph, tmp_path / "net.png")
+    else:
         weft.graph.draw(graph, tmp_path / "net.png")
+        assert (tmp_path / "net.png").read_bytes().startswith(b"\x89PNG")

@@ -211,7 +211,7 @@ def test_a_model_that_does_not_call_its_base() -> None:
     assert list(net.get_params()) == ["dense.W", "dense.b"]
 
 
-@pytest.mark.parametrize("inputs", [(), [], [np.zeros(2)], "x"], ids=str)
+@pytest.mark.parametrize("inputs", [(), [], [2.0], "x"], ids=str)
 def test_what_compile_takes(inputs: Any) -> None:
     with pytest.raises(ArgumentTypeError, match="a list of arrays"):
         CNN().compile(inputs)

@@ -49,6 +49,15 @@ def adam(p: Any, gs: Any, lr: float, b1: float, b2: float, eps: float, decay: fl
     return p
 
 
+def adamw(p: Any, gs: Any, lr: float, b1: float, b2: float, eps: float, decay: float) -> Any:
+    m, v = np.zeros_like(p), np.zeros_like(p)
+    for t, g in enumerate(gs, 1):
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        p = p - lr * decay * p
+        p = p - lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + eps)
+    return p
+
+
 CASES = {
     "sgd": (lambda: opt.SGD(0.1), lambda p, gs: sgd(p, gs, 0.1)),
     "momentum": (lambda: opt.SGD(0.1, 0.9, weight_decay=0.01), lambda p, gs: sgd(p, gs, 0.1, 0.9, decay=0.01)),
@@ -56,6 +65,7 @@ CASES = {
     "nesterov": (lambda: opt.SGD(0.1, 0.9, nesterov=True), lambda p, gs: sgd(p, gs, 0.1, 0.9, nesterov=True)),
     "rmsprop": (lambda: opt.RMSProp(0.1, 0.8, 1e-6, 0.01), lambda p, gs: rmsprop(p, gs, 0.1, 0.8, 1e-6, 0.01)),
     "adagrad": (lambda: opt.AdaGrad(0.1, 1e-6, 0.01), lambda p, gs: adagrad(p, gs, 0.1, 1e-6, 0.01)),
+    "adamw": (lambda: opt.AdamW(0.1, 0.9, 0.99, 1e-6, 0.2), lambda p, gs: adamw(p, gs, 0.1, 0.9, 0.99, 1e-6, 0.2)),
     "adam": (lambda: opt.Adam(0.1, 0.9, 0.99, 1e-6, 0.01), lambda p, gs: adam(p, gs, 0.1, 0.9, 0.99, 1e-6, 0.01)),
 }
 
@@ -179,7 +189,7 @@ def test_numbers_may_be_numpys_and_keep_their_range() -> None:
         adam.schedule("beta_1", 2.0)
     with pytest.raises(ValueError, match="lr is at least 0, not -1"):
         adam.lr = -1.0
-    assert adam.lr_value.tolist() == [np.float32(0.1)]
+    assert adam.lr_value.tolist() == [np.float32(0.001)]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import importlib
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,3 +114,26 @@ def test_a_notebook() -> None:
     for at in (7, 8, 9):
         assert "<svg" in shown(at)["text/html"]
         assert "exp" in shown(at)["text/html"]
+
+
+def test_a_failure_names_its_cell(monkeypatch: pytest.MonkeyPatch, engine: weft.Engine) -> None:
+    code = compile(
+        "def push(engine):\n    engine.push(lambda: 1 / 0, name='divide')\n", "/tmp/ipykernel_1/2.py", "exec"
+    )
+    names: dict[str, Any] = {}
+    exec(code, names)
+    shell = SimpleNamespace(compile=SimpleNamespace(_filename_map={"/tmp/ipykernel_1/2.py": 9}))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    names["push"](engine)
+    with pytest.raises(ZeroDivisionError) as caught:
+        engine.wait_for_all()
+    assert caught.value.__notes__ == ["weft: op 'divide' pushed at Cell In[9], line 2"]
+
+
+def test_a_notebook_that_is_run_names_its_cells() -> None:
+    cells = ["import weft", "x = 1\nweft.get_engine().push(lambda: 1 / 0, name='divide')\nweft.wait()"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client = nbclient.NotebookClient(notebook, timeout=SOON, kernel_name="python3", allow_errors=True)
+    client.execute()
+    (output,) = [each for each in notebook.cells[1].outputs if each.output_type == "error"]
+    assert "op 'divide' pushed at Cell In[2], line 2" in "\n".join(output.traceback)

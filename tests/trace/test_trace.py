@@ -367,7 +367,7 @@ def test_without_matplotlib_the_extra_is_named_before_the_run(script: RunScript)
             print(error)
         weft.trace("run.html")
     """)
-    assert done.stdout == "this needs matplotlib: pip install 'weft[trace]'\n", done.stderr
+    assert done.stdout == "this needs matplotlib: pip install matplotlib\n", done.stderr
 
 
 def test_import_brings_no_views(script: RunScript) -> None:

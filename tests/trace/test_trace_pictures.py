@@ -176,7 +176,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=re.escape("this needs matplotlib: pip install 'weft[trace]'")):
+    with pytest.raises(ImportError, match=re.escape("this needs matplotlib: pip install matplotlib")):
         draw_timeline(tmp_path / "run.png", random_run(3, 1).views())
 
 

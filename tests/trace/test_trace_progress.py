@@ -133,19 +133,37 @@ def test_on_a_terminal_the_line_is_renewed_while_the_wait_lasts(tmp_path: Path) 
     assert "loading" in written
 
 
-def test_on_a_terminal_without_rich_the_extra_is_named(tmp_path: Path) -> None:
+def test_on_a_terminal_without_rich_the_line_is_plain_text(tmp_path: Path) -> None:
     script = write_script(
         tmp_path,
         """
-        import sys, weft
-        sys.modules["rich"] = sys.modules["rich.live"] = sys.modules["rich.console"] = None
-        try:
-            weft.progress().wait()
-        except ImportError as error:
-            print(error)
+        import importlib.util, sys, weft
+        find = importlib.util.find_spec
+        importlib.util.find_spec = lambda name, package=None: None if name == "rich" else find(name, package)
+        with weft.Engine(workers=1) as engine, weft.progress(description="loading", refresh=50):
+            engine.push(sys.stdin.readline)
+            engine.push(lambda: None)
+            engine.wait_for_all()
+        assert "rich" not in sys.modules
         """,
     )
-    assert "this needs rich: pip install 'weft[trace]'" in on_a_terminal(script)
+    written = on_a_terminal(script, until="1 running, 1 pending")
+    assert written.rstrip().rpartition("\x1b[K")[2].startswith("loading: 2 ops in ")
+
+
+def test_all_engines_count_unless_one_is_named(make_engine: MakeEngine, gate: Gate) -> None:
+    with weft.Executor(1) as executor, weft.progress() as everything, weft.progress(executor) as its:
+        held = make_engine(1)
+        gate.hold(held)
+        executor.submit(int).result(SOON)
+        executor._engine.wait_for_all()
+        assert re.match(r"weft: 1 ops in .*, 1 running$", str(everything))
+        assert re.match(r"weft: 1 ops in [\d.]+ \w+$", str(its))
+        gate.open()
+        held.wait_for_all()
+        held.close()
+        del held
+        assert re.match(r"weft: 2 ops in [\d.]+ \w+$", str(everything))
 
 
 def report(running: int, waiting: int) -> dict[str, Any]:

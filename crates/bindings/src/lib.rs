@@ -72,7 +72,7 @@ mod _core {
     #[pymodule_export]
     use super::face::nested::Nested;
     #[pymodule_export]
-    use super::face::process::_exit_drain;
+    use super::face::process::{_all_stats, _exit_drain};
     #[pymodule_export]
     use super::face::scope::Scope;
     #[pymodule_export]

@@ -33,7 +33,7 @@ def find() -> tuple[Any, ...]:
         threadpoolctl: Any = import_module("threadpoolctl")  # ships no types
     except ImportError as error:
         raise ImportError(
-            "blas_threads needs threadpoolctl: pip install 'weft[machine]'", name="threadpoolctl"
+            "blas_threads needs threadpoolctl: pip install threadpoolctl", name="threadpoolctl"
         ) from error
     return tuple(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,17 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
         help="the shape of a variable; may be given several times",
     )
     parser.add_argument("--ir", action="store_true", help="print the graph as text instead of a table")
-    parser.add_argument("--draw", type=Path, metavar="PATH", help="write a picture, .dot or .svg")
+    parser.add_argument(
+        "--draw", type=Path, metavar="PATH", help="write a picture, .dot, .svg or, by Graphviz, .png or .pdf"
+    )
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module first, which registers ops; may be given several times",
+    )
     parser.set_defaults(command=_graph)
 
 
@@ -36,6 +48,8 @@ def _graph(options: Namespace) -> int:
     from weft import graph, symbol  # noqa: PLC0415 - for this command alone
     from weft.errors import GraphError  # noqa: PLC0415 - as above
 
+    for module in options.modules:
+        _import(module)
     shapes = dict(_shape(text) for text in options.shape)
     try:
         net = symbol.load(options.file)
@@ -66,6 +80,23 @@ def _graph(options: Namespace) -> int:
         storages = len({each for each in plan["storage_id"] if each >= 0})
         print(f"memory plan: {arena} bytes in {storages} storages; at most {live} bytes are live at the same time")
     return 0
+
+
+def _import(module: str) -> None:
+    """Import a module of the user's, also one beside where the command runs.
+
+    Raises
+    ------
+    CommandError
+        If it cannot be imported.
+    """
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        raise CommandError(f"--import {module}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
 
 
 def _is_unknown(node: Any) -> bool:

@@ -55,7 +55,7 @@ def _tables(found: Facts) -> list[tuple[str, list[list[str]]]]:
                 ]
                 for library in found["blas"]["libraries"]
             ]
-            or [["none", "none that threadpoolctl knows, or it is not installed: pip install 'weft[machine]'"]],
+            or [["none", "none that threadpoolctl knows, or it is not installed: pip install threadpoolctl"]],
         ),
         ("Kernels of networks", [[_named(name), value] for name, value in found["kernels"].items()]),
         ("Default engine", _rows(engine)),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
+import threading
+from concurrent.futures.thread import BrokenThreadPool
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from weft._core import Engine, _Answering
@@ -17,6 +20,7 @@ T = TypeVar("T")
 
 # In the words of `concurrent.futures`.
 _SHUT_DOWN = "cannot schedule new futures after shutdown"
+_BROKEN = "a thread initializer failed, the thread pool is not usable anymore"
 _EXITED = "cannot schedule new futures after interpreter shutdown"
 
 
@@ -34,12 +38,20 @@ class Executor(concurrent.futures.Executor):
     workers, max_workers : int, optional
         The number of workers of the engine that the executor makes; by default as many as this process may use CPUs.
 
+    thread_name_prefix : str, default: ""
+        What the names of threads begin with that run its calls; the rest is a number. For an engine of its own alone.
+    initializer : callable, optional
+        What each thread calls before the executor's first call there. If it raises, the executor is broken: its futures have a
+        `concurrent.futures.thread.BrokenThreadPool`, with the error as its cause.
+    initargs : tuple, default: ()
+        The arguments of `initializer`.
+
     Raises
     ------
     ArgumentTypeError
-        If `engine` is not an engine.
+        If `engine` is not an engine, or `initializer` cannot be called.
     ArgumentValueError
-        If an engine and a number of workers are given, or two numbers, or one less than 1.
+        If an engine and a number of workers or a prefix are given, or two numbers, or one less than 1.
 
     See Also
     --------
@@ -62,7 +74,14 @@ class Executor(concurrent.futures.Executor):
     """
 
     def __init__(
-        self, engine: Engine | int | None = None, workers: int | None = None, *, max_workers: int | None = None
+        self,
+        engine: Engine | int | None = None,
+        workers: int | None = None,
+        *,
+        max_workers: int | None = None,
+        thread_name_prefix: str = "",
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
     ) -> None:
         counts = [engine if isinstance(engine, int) else None, workers, max_workers]
         if sum(count is not None for count in counts) > 1:
@@ -76,10 +95,14 @@ class Executor(concurrent.futures.Executor):
             engine = None
         if engine is not None and not isinstance(engine, Engine):
             raise ArgumentTypeError(f"Executor() takes a weft.Engine, a number or None, not {type(engine).__name__}")
-        if engine is not None and workers is not None:
+        if engine is not None and (workers is not None or thread_name_prefix):
             raise ArgumentValueError(
-                "workers belong to an engine that the executor makes: give either an engine or workers"
+                "workers and their names belong to an engine that the executor makes: give either an engine or these"
             )
+        if initializer is not None and not callable(initializer):
+            raise ArgumentTypeError(f"initializer is a callable, not {type(initializer).__name__}")
+        begins = initializer is not None or thread_name_prefix
+        self._threads = _Threads(thread_name_prefix, initializer, initargs) if begins else None
         self._owns_engine = engine is None
         self._engine = Engine(workers, name="executor") if engine is None else engine
         # Every call reads this variable, so that waiting to write it waits for the calls of this executor alone.
@@ -123,7 +146,9 @@ class Executor(concurrent.futures.Executor):
         if has_drained():
             raise RuntimeError(_EXITED)
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        call = _Call(future, self._unstarted, fn, args, kwargs)
+        if self._threads is not None and self._threads.broken is not None:
+            raise BrokenThreadPool(_BROKEN) from self._threads.broken
+        call = _Call(future, self._unstarted, self._threads, fn, args, kwargs)
         name = getattr(fn, "__name__", None) or type(fn).__name__
         try:
             self._engine.push(_Answering(call.run, call.dropped), [self._calls], name=name)
@@ -173,20 +198,46 @@ class Executor(concurrent.futures.Executor):
                 self._engine.close()
 
 
+class _Threads:
+    """The beginnings of the threads that run an executor's calls: their names, and what they call first."""
+
+    def __init__(self, prefix: str, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
+        self._prefix, self._initializer, self._initargs = prefix, initializer, initargs
+        self._begun = threading.local()
+        self._numbers = itertools.count()
+        #: What the initializer has raised.
+        self.broken: BaseException | None = None
+
+    def begin(self) -> None:
+        """Begin this thread, unless it has; BrokenThreadPool if a beginning has failed."""
+        if self.broken is None and not getattr(self._begun, "here", False):
+            self._begun.here = True
+            if self._prefix:
+                threading.current_thread().name = f"{self._prefix}_{next(self._numbers)}"
+            if self._initializer is not None:
+                try:
+                    self._initializer(*self._initargs)
+                except BaseException as error:  # noqa: BLE001 - the futures deliver it
+                    self.broken = error
+        if self.broken is not None:
+            raise BrokenThreadPool(_BROKEN) from self.broken
+
+
 class _Call(Generic[T]):
     """One submitted call: the payload of its op."""
 
-    __slots__ = ("_args", "_fn", "_future", "_kwargs", "_unstarted")
+    __slots__ = ("_args", "_fn", "_future", "_kwargs", "_threads", "_unstarted")
 
     def __init__(
         self,
         future: concurrent.futures.Future[T],
         unstarted: set[concurrent.futures.Future[Any]],
+        threads: _Threads | None,
         fn: Callable[..., T],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
-        self._future, self._unstarted = future, unstarted
+        self._future, self._unstarted, self._threads = future, unstarted, threads
         self._fn, self._args, self._kwargs = fn, args, kwargs
         unstarted.add(future)
 
@@ -196,6 +247,8 @@ class _Call(Generic[T]):
         if not future.set_running_or_notify_cancel():
             return
         try:
+            if self._threads is not None:
+                self._threads.begin()
             result = self._fn(*self._args, **self._kwargs)
         except BaseException as error:  # noqa: BLE001 - the future delivers it
             future.set_exception(error)

@@ -90,7 +90,7 @@ class ObjectVariables:
             reference = weakref.ref(owner, delete)
         except TypeError:
             raise ArgumentTypeError(_without_variable(owner)) from None
-        variable = self._new_variable(f"{type(owner).__name__.lstrip('_')} at {key:#x}")
+        variable = self._new_variable(_called(owner))
         with owners.registry_lock:
             entry = self._entries.get(key)
             if entry is None or entry[1]._deleted:
@@ -98,6 +98,15 @@ class ObjectVariables:
         if entry[1] is not variable:
             _delete(variable)
         return entry
+
+
+def _called(owner: object) -> str:
+    """Return the name of an object's variable: an array's says what it is, as an address says nothing to its reader."""
+    kind = type(owner).__name__.lstrip("_")
+    array: Any = owner
+    if isinstance(owner, np.ndarray):
+        return f"{kind} {array.shape} {array.dtype}"
+    return f"{kind} at {id(owner):#x}"
 
 
 def _without_variable(obj: object) -> str:

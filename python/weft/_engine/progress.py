@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from weft._core import Engine
-from weft._engine.default import get_engine
+from weft._core import Engine, _all_stats
+from weft._engine.array_waits import wait_all
+from weft._engine.executor import Executor
 from weft._trace.notebook_bar import Drawn, in_notebook
 from weft._trace.optional import need
+from weft._trace.renewing import Renewed
 from weft._trace.units import seconds
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -27,15 +30,18 @@ class Progress:
 
     Parameters
     ----------
-    engine : Engine, optional
-        The engine to show; by default the default engine.
+    engine : Engine or Executor, optional
+        What to show; by default all engines.
     description : str, optional
         What is written before the figures.
     refresh : float, default: 10.0
         How often the figures are renewed, per second.
     """
 
-    def __init__(self, engine: Engine | None = None, *, description: str | None = None, refresh: float = 10.0) -> None:
+    def __init__(
+        self, engine: Engine | Executor | None = None, *, description: str | None = None, refresh: float = 10.0
+    ) -> None:
+        engine = engine._engine if isinstance(engine, Executor) else engine
         if engine is not None and not isinstance(engine, Engine):
             raise ArgumentTypeError(f"progress() takes a weft.Engine or None, not {type(engine).__name__}")
         if not refresh > 0:
@@ -45,17 +51,16 @@ class Progress:
         self._refresh = refresh
         self._live: Any = None
         self._before: dict[str, int] = {}
+        self._latest: dict[int, dict[str, int]] = {}  # of engines by their numbers: those that have gone count, too
         self._start = 0.0
 
     def __enter__(self) -> Self:
         """Begin to show, on a terminal or in a notebook."""
-        self._engine = get_engine() if self._engine is None else self._engine
+        self._latest.clear()
         self._before = self._counts()
         self._start = time.monotonic()
         if sys.stderr is not None and sys.stderr.isatty():
-            live, console = need("rich.live").Live, need("rich.console").Console(stderr=True)
-            # rich's own thread renews it: nothing of the engine's has to call Python for that.
-            self._live = live(get_renderable=self._line, console=console, refresh_per_second=self._refresh)
+            self._live = self._on_terminal()
             self._live.start()
         elif in_notebook():
             self._live = Drawn(self._drawn, self._refresh)
@@ -70,6 +75,20 @@ class Progress:
             live.stop()
         elif sys.stderr is not None and time.monotonic() - self._start >= _LONG:
             sys.stderr.write(f"{self}\n")
+
+    def _on_terminal(self) -> Any:
+        """Return what renews a line on the terminal: rich, or plain text where that is missing."""
+        if importlib.util.find_spec("rich") is None:
+            return Renewed(self._write, self._refresh)
+        live, console = need("rich.live").Live, need("rich.console").Console(stderr=True)
+        # rich's own thread renews it: nothing of the engine's has to call Python for that.
+        return live(get_renderable=self._line, console=console, refresh_per_second=self._refresh)
+
+    def _write(self, last: bool) -> None:
+        """Write the line as text, in place of what was there."""
+        end = "\n" if last else ""
+        sys.stderr.write(f"\r\x1b[K{self}{end}")  # from the beginning of the line, which is cleared
+        sys.stderr.flush()
 
     def __str__(self) -> str:
         """Return the figures since the block began, as a line of text."""
@@ -99,12 +118,22 @@ class Progress:
         ...     weft.progress(engine).wait()
         """
         with self:
-            (self._engine or get_engine()).wait_for_all(timeout)
+            if self._engine is None:
+                wait_all(timeout)
+            else:
+                self._engine.wait_for_all(timeout)
 
     def _counts(self) -> dict[str, int]:
-        """Return the engine's figures."""
-        stats = (self._engine or get_engine()).stats()
-        return {name: value for name, value in stats.items() if isinstance(value, int)}
+        """Return the figures of the engine, or of all together."""
+        if self._engine is not None:
+            stats = self._engine.stats()
+            return {name: value for name, value in stats.items() if isinstance(value, int)}
+        living = _all_stats()
+        for number, figures in self._latest.items():
+            if number not in living:  # what was pending has run, or been cancelled
+                figures.update(completed=figures["pushed"], running=0, pending=0)
+        self._latest |= living
+        return {name: sum(each[name] for each in self._latest.values()) for name in (*_ENDED, "running", "pending")}
 
     def _figures(self) -> dict[str, int]:
         """Return how many ops are done since the block began, and how many run and are pending."""
@@ -135,16 +164,18 @@ class Progress:
         return line
 
 
-def progress(engine: Engine | None = None, *, description: str | None = None, refresh: float = 10.0) -> Progress:
+def progress(
+    engine: Engine | Executor | None = None, *, description: str | None = None, refresh: float = 10.0
+) -> Progress:
     """Show how many ops are done, run and are pending, while a block or a wait lasts.
 
-    On a terminal a line on standard error is renewed all the time, by rich; in a notebook a bar below the cell. Elsewhere nothing is shown, but for a line
-    at the end of what took longer than five seconds.
+    On a terminal a line on standard error is renewed all the time, with a bar where rich is installed; in a notebook a bar below the
+    cell. Elsewhere nothing is shown, but for a line at the end of what took longer than five seconds.
 
     Parameters
     ----------
-    engine : Engine, optional
-        The engine to show; by default the default engine.
+    engine : Engine or Executor, optional
+        What to show; by default all engines of the process.
     description : str, optional
         What is written before the figures; by default ``"weft"``.
     refresh : float, default: 10.0
@@ -159,8 +190,6 @@ def progress(engine: Engine | None = None, *, description: str | None = None, re
     ------
     ArgumentTypeError, ArgumentValueError
         If `engine` is no engine, or `refresh` not over 0.
-    ImportError
-        When it begins, if standard error is a terminal and rich is missing: it comes with ``weft[trace]``.
 
     See Also
     --------

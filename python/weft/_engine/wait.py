@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from typing import SupportsFloat
 
-from weft._core import NDArray, Variable
+from weft._core import Engine, NDArray, Variable
 from weft._engine.default import get_engine
 from weft._engine.task_handle import TaskHandle
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft._trace.stall import name_running
+from weft.errors import ArgumentTypeError, ArgumentValueError, WaitTimeoutError
+
+_SHOWN = 3  # ops, as many as a line has
 
 
 def wait(*objs: object, timeout: float | None = None) -> None:
@@ -68,6 +71,8 @@ def wait(*objs: object, timeout: float | None = None) -> None:
                 one.wait_to_read(left)
             else:
                 one.engine.wait_for_var(one, left)
+        except WaitTimeoutError as error:
+            raise WaitTimeoutError(f"{error}{_running(one.engine)}") from None
         except Exception as error:
             failure = one.exception()
             # An error of the wait itself. An op's is the same object, or, where no callable raised it, made anew.
@@ -80,6 +85,18 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     if failures:
         msg = "several ops failed"
         raise ExceptionGroup(msg, failures)
+
+
+def _running(engine: Engine) -> str:
+    """Return what an engine runs, as the end of a message."""
+    report = engine._stall_report()
+    name_running(report)
+    shown = [
+        f"{each['label']} (pushed at {each['place']})" if each["place"] else each["label"] for each in report["running"]
+    ]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    verb = "runs" if len(shown) == 1 else "run"
+    return f": {', '.join(shown[:_SHOWN])}{more} {verb}" if shown else ""
 
 
 async def wait_async(*objs: object) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
-    """Return a table of nodes: op, shape of the first result, parameters, bytes. Arguments without given shapes count as parameters.
+    """Return a table of nodes: op, shape of the first result, parameters, bytes. Arguments without given shapes count as parameters, but for labels.
 
     Examples
     --------
@@ -27,7 +27,8 @@ def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
     dtypes: Any = graph.attribute("dtype")
     rows = [("name", "op", "inputs", "shape", "parameters", "bytes")]
     parameters = weights = total = 0
-    counted: set[str] = set()
+    counted: set[str] = _labels(indexed)  # nothing that is learned
+    labels = set(counted)
     for number, node in enumerate(indexed.nodes):
         entries = [indexed.entry_id(number, index) for index in range(node.num_outputs)]
         sizes: list[Any] = [
@@ -41,7 +42,7 @@ def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
             continue
         own = 0
         for entry in node.inputs:
-            if entry.node.is_variable and entry.node.name not in shapes:
+            if entry.node.is_variable and entry.node.name not in shapes and entry.node.name not in labels:
                 shape = known[indexed.entry_id(entry)]
                 own += prod(shape) if shape is not None and None not in shape else 0
         total += nbytes or 0
@@ -55,3 +56,18 @@ def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
     lines.insert(1, "  ".join("-" * width for width in widths))
     lines.append(f"parameters: {parameters} ({weights} bytes); results: {total} bytes")
     return "\n".join(lines)
+
+
+def _labels(indexed: Any) -> set[str]:
+    """Return the names of the variables that losses compare with: by the name of the op's input, or their own."""
+    found: set[str] = set()
+    for node in indexed.nodes:
+        if node.is_variable:
+            continue
+        names: Any = node.op.attribute("input_names", ()) if node.op._entry.is_registered else ()
+        given: list[str] = [] if callable(names) else list(names)
+        for at, entry in enumerate(node.inputs):
+            ends = (given[at] if at < len(given) else "", entry.node.name.rpartition("_")[2])
+            if entry.node.is_variable and {"label", "labels"} & set(ends):
+                found.add(entry.node.name)
+    return found

@@ -66,14 +66,20 @@ def _print_ir(graph: Graph, **attributes: str | Sequence[str]) -> Graph:
 
 
 def draw(graph: Graph, path: str | Path) -> None:
-    """Write a picture of the graph: Graphviz' text to a file ``.dot``, SVG to ``.svg``.
+    """Write a picture of the graph: Graphviz' text to a file ``.dot``, SVG to ``.svg``; by Graphviz, ``.png`` and ``.pdf``.
 
     Raises
     ------
     ArgumentValueError
-        If the file's name ends otherwise.
+        If the file's name ends otherwise, or Graphviz' program ``dot`` is needed and not installed.
     """
     kind = Path(path).suffix
+    if kind in {".png", ".pdf"}:
+        from weft._trace.graph import laid_out  # noqa: PLC0415 - with NumPy's and a trace's parts, for a picture alone
+
+        if not laid_out(graph_draw(core_of(graph), False), Path(path)):
+            raise ArgumentValueError(f"{str(path)!r} is drawn by Graphviz, whose dot is not installed: draw a .svg")
+        return
     if kind not in {".dot", ".svg"}:
-        raise ArgumentValueError(f"a graph is drawn to a file .dot or .svg, not {str(path)!r}")
+        raise ArgumentValueError(f"a graph is drawn to a file .dot, .svg, .png or .pdf, not {str(path)!r}")
     Path(path).write_text(graph_draw(core_of(graph), kind == ".svg"), encoding="utf-8")

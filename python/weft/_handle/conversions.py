@@ -111,7 +111,8 @@ def __int__(self: NDArray) -> int:
 
 
 def __float__(self: NDArray) -> float:
-    return float(_scalar(self))  # type: ignore[arg-type] # as above
+    # As NumPy did until 2.4, any array of one element: losses of layers have the shape (1,), as SINGA's have.
+    return float(item(self) if self.size == 1 else _scalar(self))  # type: ignore[arg-type] # as above
 
 
 def __complex__(self: NDArray) -> complex:

@@ -19,10 +19,11 @@ from weft._call.outputs import check_writable
 from weft._call.views import view
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
 from weft._engine.array_waits import await_array
+from weft._engine.task_handle import TaskHandle
 from weft._handle import conversions
 from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
-from weft._numpy.hints import INSTEAD_OF_METHODS, Absent, present
+from weft._numpy.hints import INSTEAD_OF_METHODS, INSTEAD_OF_RESULTS, refuse
 from weft._ops.dtypes import astype
 from weft._ops.indexing import get_item, set_item, take
 from weft._ops.manipulation import is_first_fastest
@@ -63,9 +64,8 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)
     setattr(NDArray, "__getitem__", get_item)
     setattr(NDArray, "__setitem__", set_item)
-    for name in INSTEAD_OF_METHODS:
-        setattr(NDArray, name, Absent(name))
-    setattr(NDArray, "__dir__", present)
+    refuse(NDArray, INSTEAD_OF_METHODS)
+    refuse(TaskHandle, INSTEAD_OF_RESULTS)
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 

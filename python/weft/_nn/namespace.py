@@ -1,6 +1,7 @@
 """The functions of `weft.nn`, for rooms that make operators of them."""
 
 from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
+from weft._nn.attention import scaled_dot_product_attention
 from weft._nn.batch_norm import batch_norm, batch_norm_train
 from weft._nn.convolution import conv
 from weft._nn.cross_entropy import cross_entropy
@@ -18,7 +19,10 @@ from weft._registry.symbol_hook import deferring as _deferring
 __all__ = [
     "avg_pool", "batch_norm", "batch_norm_train", "conv", "conv_transpose", "cross_entropy", "dense", "dropout",
     "elu", "embedding", "gelu", "gru_cell", "layer_norm", "leaky_relu", "log_softmax", "lrn", "lstm_cell",
-    "max_pool", "relu", "rnn", "rnn_cell", "sigmoid", "softmax", "softplus",
+    "max_pool", "relu", "rnn", "rnn_cell", "scaled_dot_product_attention", "sigmoid", "softmax", "softplus",
 ]  # fmt: skip
 
+log_softmax = _deferring("nn.log_softmax", log_softmax)
+softmax = _deferring("nn.softmax", softmax)
 rnn = _deferring("nn.rnn", rnn)
+scaled_dot_product_attention = _deferring("nn.scaled_dot_product_attention", scaled_dot_product_attention)

@@ -2,44 +2,92 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import sys
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 #: What to write for functions of NumPy's that would wait for arrays or return NumPy's, and for names of other libraries.
 INSTEAD = {
+    "Module": "weft.layer.Layer, or weft.model.Model for a network with its loss and its optimizer",
     "Tensor": "weft.asarray(values), or weft.tensor.Tensor(shape)",
+    "block_until_ready": "x.wait_to_read() or weft.wait(x), and weft.wait_all() for everything",
+    "cat": "weft.concatenate(arrays, axis=0)",
     "compile": "weft.program(function)",
+    "compute": "handle.result() for the result of a task, weft.wait(x) for an array: what is pushed is computed without being asked for",
+    "delayed": "@weft.task: a call returns a handle at once, and a handle as an argument is a dependency",
+    "device_put": "x.to_device(weft.gpu(0))",
+    "from_numpy": "weft.asarray(x)",
+    "functional": "weft.nn",
     "jit": "weft.program(function)",
+    "manual_seed": "rng = weft.random.default_rng(seed); layers draw from weft.device.get_default_device().SetRandSeed(seed)",
     "no_grad": "weft.autograd.no_grad()",
+    "optim": "weft.opt",
+    "pmap": "weft.distributed.Communicator, or opt.DistOpt for training",
+    "set_num_threads": "weft.set_engine(weft.Engine(workers=n)), or WEFT_WORKERS=n in the environment",
+    "submit": "@weft.task, or weft.Executor().submit(function)",
+    "vmap": "the function for a batch, as products, ufuncs and reductions broadcast; or weft.scan over the rows",
     "vectorize": "the function with operators and weft.where on whole arrays",
+}
+
+#: Methods of other libraries that move to a device, and where to.
+MOVES = {
+    "cpu": "x.to_device(weft.cpu())",
+    "cuda": "x.to_device(weft.gpu(0))",
+    "to": "x.to_device(weft.gpu(0)) for a device, x.astype(weft.float32) for a dtype",
 }
 
 #: What to write for methods of arrays that keep their gradients and a tape, or that are never written to.
 INSTEAD_OF_METHODS = {
+    **MOVES,
     "at": "x[i] = value: arrays are written to in place, in programs, too",
+    "block_until_ready": "x.wait_to_read(), or await x",
     "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",
+    "clone": "x.copy()",
+    "compute": "x.numpy(): it is computed without being asked for",
     "detach": "weft.autograd.stop_gradient(x)",
     "grad": "weft.autograd.gradients(loss)[x], or weft.grad(function)(x): gradients are returned, and not kept with arrays",
+    "dim": "x.ndim",
+    "double": "x.astype(weft.float64)",
+    "float": "x.astype(weft.float32)",
+    "half": "x.astype(weft.float16)",
+    "long": "x.astype(weft.int64)",
+    "numel": "x.size",
+    "permute": "weft.permute_dims(x, axes)",
+    "persist": "x.wait_to_read(): it is computed without being asked for",
     "requires_grad_": "x.requires_grad = True",
+    "result": "x.numpy()",
+    "unsqueeze": "weft.expand_dims(x, axis)",
     "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
 }
+
+#: What to write for methods of other libraries' handles on results.
+INSTEAD_OF_RESULTS = {
+    "compute": "handle.result()",
+    "get": "handle.result()",
+    "key": "handle, as an argument of the next task",
+    "persist": "handle.wait(): the task runs without being asked for",
+}
+
+#: Where names of weft's are that people look for elsewhere, in this order.
+_ROOMS = ("nn", "layer", "opt", "model", "linalg", "autograd", "fft", "random")
 
 
 class Absent:
     """An attribute that is not there, as `hasattr` finds, and whose error says what to write."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_instead", "_name")
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
 
     def __get__(self, x: object, kind: type) -> NoReturn:
         """Raise AttributeError."""
         what = f"type object {kind.__name__!r}" if x is None else f"{kind.__name__!r} object"
-        raise AttributeError(
-            f"{what} has no attribute {self._name!r}: write {INSTEAD_OF_METHODS[self._name]}", name=self._name, obj=x
-        )
+        raise AttributeError(f"{what} has no attribute {self._name!r}: write {self._instead}", name=self._name, obj=x)
 
 
 def hint_for(name: str) -> str:
@@ -47,11 +95,31 @@ def hint_for(name: str) -> str:
     if name in INSTEAD:
         return f": write {INSTEAD[name]}"
     theirs = getattr(np, name, None)
+    found = elsewhere(name)
+    if found:
+        return found
     if isinstance(theirs, np.ufunc) or hasattr(theirs, "_implementation"):  # what NumPy dispatches on its arguments
         return f": np.{name}(x) takes NDArrays"
     return "" if theirs is None else f": it is NumPy's alone, numpy.{name}"
 
 
-def present(x: object) -> list[str]:
+def elsewhere(name: str) -> str:
+    """Return what a message adds on a name that another module of weft's has."""
+    for room in _ROOMS:
+        if name in getattr(sys.modules.get(f"weft.{room}"), "__all__", ()):
+            return f": write weft.{room}.{name}"
+    return ""
+
+
+def refuse(kind: type, instead: Mapping[str, str]) -> None:
+    """Let errors of attributes that a class has not say what to write."""
+    for name, what in instead.items():
+        if not hasattr(kind, name):
+            setattr(kind, name, Absent(name, what))
+    setattr(kind, "__dir__", _present)
+
+
+def _present(x: object) -> list[str]:
     """Return the names of attributes, as `dir` lists them, that are there."""
-    return [name for name in object.__dir__(x) if name not in INSTEAD_OF_METHODS]
+    absent = {name for kind in type(x).__mro__ for name, value in vars(kind).items() if isinstance(value, Absent)}
+    return [name for name in object.__dir__(x) if name not in absent]

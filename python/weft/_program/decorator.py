@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @overload
 def program(
-    function: Callable[..., Any],
+    function: Callable[P, R],
     /,
     *,
     static_argnames: str | Iterable[str] = (),
@@ -31,7 +31,7 @@ def program(
     verify: int = 0,
     max_programs: int = 32,
     passes: Iterable[str] | None = None,
-) -> ProgramFunction: ...
+) -> ProgramFunction[P, R]: ...
 @overload
 def program(
     *,
@@ -42,7 +42,7 @@ def program(
     verify: int = 0,
     max_programs: int = 32,
     passes: Iterable[str] | None = None,
-) -> Callable[[Callable[..., Any]], ProgramFunction]: ...
+) -> Callable[[Callable[P, R]], ProgramFunction[P, R]]: ...
 def program(
     function: Callable[..., Any] | None = None,
     /,

@@ -9,7 +9,7 @@ import pickle
 import sys
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, cast, overload
 
 import numpy as np
 
@@ -30,10 +30,22 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
+    from typing_extensions import ParamSpec, TypeVar
+
     from weft._core import Compiled
     from weft._program.backward import Pull
     from weft._program.record import Options, Recorded
     from weft._program.tape_node import Arrays, Parted
+
+    P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
+    Q = ParamSpec("Q")
+    S = TypeVar("S")
+else:
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 _MISSING = inspect.Parameter.empty
 _BY_THE_CORE = (
@@ -98,8 +110,12 @@ def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, bool] | No
     return kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD), inspect.Parameter.VAR_POSITIONAL in kinds
 
 
-class ProgramFunction(Signatures):
+class ProgramFunction(Signatures, Generic[P, R]):
     """A function whose calls are recorded once and replayed. Made by `weft.program`."""
+
+    if TYPE_CHECKING:  # calls come to the core
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     # The core takes calls first: it calls `_record` for unknown signatures, and the other methods of one underscore.
     __wrapped__: Callable[..., Any]
@@ -382,7 +398,13 @@ class ProgramFunction(Signatures):
 
     # Called by Python.
 
-    def __get__(self, instance: object, owner: type | None = None) -> ProgramFunction:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: ProgramFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
+    ) -> ProgramFunction[Q, R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Return the program function of an instance: each has programs of its own."""
         if instance is None:
             return self

@@ -43,6 +43,8 @@ _CLASSES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
     (ValueError, ArgumentValueError),
 )
 _OURS = {"weft", "numpy"}
+#: PyTorch's names of arguments, and NumPy's.
+_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes"}
 
 
 def sifted(error: BaseException) -> BaseException:
@@ -59,11 +61,18 @@ def sifted(error: BaseException) -> BaseException:
     named = next((ours for theirs, ours in _CLASSES if isinstance(error, theirs)), None)
     if named is None or not _is_ours(error.__traceback__):
         return error
-    made = named(str(error))
+    made = named(str(error) + _keyword(error))
     if isinstance(error, np.exceptions.AxisError):
         made.axis, made.ndim = error.axis, error.ndim  # type: ignore[attr-defined]
     made.__cause__, made.__traceback__ = error, error.__traceback__
     return made
+
+
+def _keyword(error: BaseException) -> str:
+    """Return what a message adds on an argument that has another name here."""
+    said = str(error)
+    given = said.rpartition("unexpected keyword argument ")[2].strip("'") if isinstance(error, TypeError) else ""
+    return f": write {_KEYWORDS[given]}=" if given in _KEYWORDS else ""
 
 
 def _is_ours(traceback: TracebackType | None) -> bool:

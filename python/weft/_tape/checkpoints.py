@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from weft._core import (
     NDArray,
@@ -29,8 +29,11 @@ from weft.errors import GradientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
+
+def checkpoint(fn: Callable[P, R]) -> Callable[P, R]:
     """Return a function that computes the same as `fn`, and keeps nothing for its gradient but its arguments.
 
     When its gradient is computed `fn` is called again: that takes its time once more, and saves the memory of all that it
@@ -57,7 +60,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     check_function("checkpoint(fn)(x)", fn)
 
     @functools.wraps(fn)
-    def again(*args: Any, **kw: Any) -> Any:
+    def again(*args: P.args, **kw: P.kwargs) -> Any:
         return _call(fn, args, kw)
 
     return again

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from weft.errors import ArgumentTypeError, GradientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _A_VALUE = "a plain value, which does not tell how it was computed: return the array itself, without item(), float() or numpy()"
 
 
@@ -31,10 +34,10 @@ def check_function(usage: str, fn: object) -> None:
 
 
 def grad(
-    fn: Callable[..., Any],
+    fn: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Return a function that returns the gradients of `fn`, which returns a scalar.
 
     Parameters
@@ -71,7 +74,7 @@ def grad(
     both = value_and_grad(fn, argnums, has_aux)
 
     @functools.wraps(fn)
-    def gradient(*args: Any, **kw: Any) -> Any:
+    def gradient(*args: P.args, **kw: P.kwargs) -> Any:
         value, found = both(*args, **kw)
         return (found, value[1]) if has_aux else found
 
@@ -79,10 +82,10 @@ def grad(
 
 
 def value_and_grad(
-    fn: Callable[..., Any],
+    fn: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[R, Any]]:
     """Return a function that returns what `fn` returns and its gradients; parameters as in `grad`.
 
     Examples
@@ -103,7 +106,7 @@ def value_and_grad(
         ) from None
 
     @functools.wraps(fn)
-    def both(*args: Any, **kw: Any) -> Any:
+    def both(*args: P.args, **kw: P.kwargs) -> Any:
         for number in numbers:
             if not -len(args) <= number < len(args):
                 raise GradientError(

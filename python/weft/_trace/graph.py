@@ -50,13 +50,27 @@ def write_svg(path: Path, views: Views) -> None:
     views : Views
         What to draw.
     """
-    dot = shutil.which("dot")
-    if dot and len(_shown(views.record)) <= _LARGEST:
-        subprocess.run([dot, "-Tsvg", "-o", path], input=_text(views).encode(), check=True)  # noqa: S603 - names a file
-    else:
+    if len(_shown(views.record)) > _LARGEST or not laid_out(_text(views), path):
         from weft._trace.layers import draw_layers  # noqa: PLC0415 - matplotlib is looked for when it is needed
 
         draw_layers(path, views, _shown(views.record))
+
+
+def laid_out(text: str, path: Path) -> bool:
+    """Draw a text of Graphviz' language into a file, of the format that its suffix names; return whether ``dot`` is there.
+
+    Parameters
+    ----------
+    text : str
+        What to draw.
+    path : Path
+        The picture.
+    """
+    dot = shutil.which("dot")
+    if dot is not None:
+        kind = path.suffix.removeprefix(".")
+        subprocess.run([dot, f"-T{kind}", "-o", path], input=text.encode(), check=True)  # noqa: S603 - names a file
+    return dot is not None
 
 
 def _shown(record: Record) -> npt.NDArray[np.int64]:

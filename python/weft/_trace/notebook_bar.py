@@ -1,11 +1,12 @@
-"""A bar that a notebook draws, renewed by a thread of its own until it is stopped."""
+"""A bar that a notebook draws, renewed until it is stopped."""
 
 from __future__ import annotations
 
 import html
 import sys
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
+
+from weft._trace.renewing import Renewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,22 +51,14 @@ class Drawn:
 
     def __init__(self, figures: Callable[[], tuple[int, int, str]], refresh: float) -> None:
         self._figures = figures
-        self._refresh = refresh
-        self._over = Event()
         display: Any = sys.modules["IPython"].display
         self._handle: Any = display.display(self._shown(), raw=True, display_id=True)
-        self._thread = Thread(target=self._renew, name="weft-progress", daemon=True)
-        self._thread.start()
+        self._renewed = Renewed(lambda _: self._handle.update(self._shown(), raw=True), refresh)
+        self._renewed.start()
 
     def stop(self) -> None:
         """Draw the last figures."""
-        self._over.set()
-        self._thread.join()
-        self._handle.update(self._shown(), raw=True)
-
-    def _renew(self) -> None:
-        while not self._over.wait(1 / self._refresh):
-            self._handle.update(self._shown(), raw=True)
+        self._renewed.stop()
 
     def _shown(self) -> dict[str, str]:
         done, total, text = self._figures()

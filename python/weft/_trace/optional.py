@@ -17,7 +17,7 @@ def need(name: str) -> Any:
     Raises
     ------
     ImportError
-        If its package is missing; the message names the extra.
+        If its package is missing; the message says how to install it.
 
     Examples
     --------
@@ -31,4 +31,4 @@ def need(name: str) -> Any:
         return import_module(name)
     except ModuleNotFoundError as error:
         package = name.partition(".")[0]
-        raise ImportError(f"this needs {package}: pip install 'weft[trace]'", name=package) from error
+        raise ImportError(f"this needs {package}: pip install {package}", name=package) from error

@@ -30,6 +30,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
         "tables", help="tables A to F, M, N and R (what runs without a NAME)", description=_DESCRIPTION
     )
     add_options(parser)
+    parser.add_argument("--quick", action="store_true", help="is weft fast here? five lines, in a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(command=_tables)
 
@@ -65,12 +66,16 @@ def _tables(options: Namespace) -> int:
     # Imported here: what is timed is much, and --help needs nothing of it.
     from weft.bench.machine import describe  # noqa: PLC0415
     from weft.bench.measure import measure  # noqa: PLC0415
+    from weft.bench.quick import run  # noqa: PLC0415
     from weft.bench.report import Report  # noqa: PLC0415
     from weft.bench.samples import VerificationError  # noqa: PLC0415
 
     machine = describe()
     settings = settings_of(options)
     try:
+        if options.quick:
+            run(settings)
+            return 0
         samples = measure(settings)
     except VerificationError as error:
         print(f"verification failed, nothing is reported: {error}", file=sys.stderr)

@@ -3,7 +3,7 @@
 A `Communicator` stands on one of mpi4py's. Its collectives are ops like any other: they are pushed and only a reader
 waits for them, they overlap with independent work, and they go in the order of the program, on all ranks.
 
-mpi4py is imported when the first communicator is made, and needs ``pip install weft[mpi]``.
+mpi4py is imported when the first communicator is made, and comes with ``pip install mpi4py``.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _initialised() -> Any:
         found = importlib.import_module("mpi4py.MPI")
     except ImportError as error:
         raise CommunicatorUnavailableError(
-            f"mpi4py cannot be imported ({error}): pip install 'weft[mpi]' brings it, and pip install mpich an MPI where "
+            f"mpi4py cannot be imported ({error}): pip install mpi4py brings it, and pip install mpich an MPI where "
             "the system has none"
         ) from error
     except RuntimeError as error:

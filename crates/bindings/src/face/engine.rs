@@ -39,6 +39,36 @@ fn options(priority: Priority, name: Option<Name<'_>>, always_run: AlwaysRun, nb
     }
 }
 
+/// Enters what an engine counts.
+pub(super) fn add_stats(py: Python<'_>, engine: &weft_engine::Engine, figures: &Bound<'_, PyDict>) -> PyResult<()> {
+    let stats = py.detach(|| engine.stats());
+    figures.set_item("pushed", stats.pushed)?;
+    figures.set_item("completed", stats.completed)?;
+    figures.set_item("failed", stats.failed)?;
+    figures.set_item("skipped", stats.skipped)?;
+    figures.set_item("cancelled", stats.cancelled)?;
+    figures.set_item("pending", stats.pending)?;
+    figures.set_item("running", stats.running)?;
+    figures.set_item("pending_bytes", stats.pending_bytes)?;
+    figures.set_item("variables", stats.variables)
+}
+
+/// Refuses keywords that an engine has not: for other pools' names of the number of workers, with its own.
+fn refuse_others(py: Python<'_>, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(others) = others else { return Ok(()) };
+    for name in others.keys() {
+        let name: String = name.extract()?;
+        let hint = match name.as_str() {
+            "threads" | "num_threads" | "n_threads" | "nthreads" | "max_workers" | "n_jobs" | "processes" => {
+                ": write workers="
+            }
+            _ => "",
+        };
+        return Err(errors::argument_type(py, &format!("Engine() got an unexpected keyword argument '{name}'{hint}")));
+    }
+    Ok(())
+}
+
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
 impl Engine {
@@ -46,7 +76,7 @@ impl Engine {
     #[pyo3(
         signature = (workers=None, policy=PolicyName("work_stealing"), *, max_pending_ops=PendingOps(1_048_576),
                      max_pending_bytes=None, on_limit=LimitMode("block"), switch_interval=None,
-                     stall_after=Some(StallAfter(30.0)), blas_threads=None, name=None),
+                     stall_after=Some(StallAfter(30.0)), blas_threads=None, name=None, **others),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
                           on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, name=None)"
     )]
@@ -61,7 +91,9 @@ impl Engine {
         stall_after: Option<StallAfter>,
         blas_threads: Option<BlasThreads>,
         name: Option<Name<'_>>,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        refuse_others(py, others)?;
         let switch_interval = switch_interval.map(|seconds| seconds.0);
         let blas_threads = blas_threads.map(|threads| at_least_one(py, "blas_threads", threads.0)).transpose()?;
         if blas_threads.is_some() {
@@ -468,20 +500,11 @@ impl Engine {
     /// -------
     /// dict
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let stats = py.detach(|| self.inner.stats());
         let figures = PyDict::new(py);
         figures.set_item("name", self.inner.given_name())?;
         figures.set_item("policy", self.policy())?;
         figures.set_item("workers", self.workers())?;
-        figures.set_item("pushed", stats.pushed)?;
-        figures.set_item("completed", stats.completed)?;
-        figures.set_item("failed", stats.failed)?;
-        figures.set_item("skipped", stats.skipped)?;
-        figures.set_item("cancelled", stats.cancelled)?;
-        figures.set_item("pending", stats.pending)?;
-        figures.set_item("running", stats.running)?;
-        figures.set_item("pending_bytes", stats.pending_bytes)?;
-        figures.set_item("variables", stats.variables)?;
+        add_stats(py, &self.inner, &figures)?;
         Ok(figures)
     }
 

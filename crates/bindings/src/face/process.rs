@@ -6,6 +6,7 @@ use crate::interpreter::errors;
 use crate::interpreter::location::Location;
 use pyo3::exceptions::PyBaseExceptionGroup;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
@@ -13,12 +14,37 @@ use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
 /// How long an exit waits before it names the ops that it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
+/// The engines of this process with their numbers.
+struct Engines {
+    made: u64,
+    known: Vec<(u64, WeakEngine)>,
+}
+
+static ENGINES: Mutex<Engines> = Mutex::new(Engines { made: 0, known: Vec::new() });
 
 pub(crate) fn register(engine: &weft_engine::Engine) {
     let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
-    engines.retain(|engine| engine.upgrade().is_some());
-    engines.push(engine.downgrade());
+    engines.known.retain(|(_, engine)| engine.upgrade().is_some());
+    engines.made += 1;
+    let number = engines.made;
+    engines.known.push((number, engine.downgrade()));
+}
+
+/// What each living engine counts, by its number.
+#[pyfunction]
+pub(crate) fn _all_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let living: Vec<_> = {
+        let engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.known.iter().filter_map(|(number, engine)| Some((*number, engine.upgrade()?))).collect()
+    };
+    let found = PyDict::new(py);
+    for (number, engine) in living {
+        let figures = PyDict::new(py);
+        super::engine::add_stats(py, &engine, &figures)?;
+        found.set_item(number, figures)?;
+        py.detach(|| drop(engine)); // maybe the last handle of one that somebody else has let go of
+    }
+    Ok(found)
 }
 
 /// Closes all engines: runs pending ops, within `timeout` seconds, and cancels the rest.
@@ -26,9 +52,9 @@ pub(crate) fn register(engine: &weft_engine::Engine) {
 pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
     let deadline = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
-    let engines = std::mem::take(&mut *ENGINES.lock().unwrap_or_else(PoisonError::into_inner));
+    let engines = std::mem::take(&mut ENGINES.lock().unwrap_or_else(PoisonError::into_inner).known);
     let mut interrupted = None;
-    let living = engines.iter().filter_map(WeakEngine::upgrade);
+    let living = engines.iter().filter_map(|(_, engine)| engine.upgrade());
     for engine in living.chain(fork::take_orphans()) {
         let outcome = drain(py, &engine, deadline, interrupted.is_some());
         if let Err(error) = outcome

@@ -157,7 +157,7 @@ impl Location {
         Self { code: u32::from_ne_bytes(half(0)), instruction: c_int::from_ne_bytes(half(4)) }
     }
 
-    /// `file.py:12`, or nothing where that is not known.
+    /// `file.py:12`, in a notebook `Cell In[9], line 12`, or nothing where that is not known.
     pub(crate) fn describe(self, py: Python<'_>) -> Option<String> {
         let code = {
             let known = CODES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,8 +173,18 @@ impl Location {
                 break;
             }
         }
-        Some(line.map_or_else(|| file.clone(), |line| format!("{file}:{line}")))
+        Some(match (cell_of(py, &file), line) {
+            (Some(cell), Some(line)) => format!("{cell}, line {line}"),
+            (Some(cell), None) => cell,
+            (None, Some(line)) => format!("{file}:{line}"),
+            (None, None) => file,
+        })
     }
+}
+
+/// What a notebook calls the cell that ran under a file's name.
+fn cell_of(py: Python<'_>, file: &str) -> Option<String> {
+    py.import("weft._trace.cells").ok()?.getattr("cell_of").ok()?.call1((file,)).ok()?.extract().ok()?
 }
 
 /// The number of a code object, which is held from now on; 0 if there are too many already.

@@ -6,11 +6,14 @@ import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from weft._core import NDArray
+from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
+from weft._singa.hints import INSTEAD_OF_LAYERS
+from weft._singa.models.batches import as_batch
 from weft._singa.models.tensors import Tensor, write
 from weft._tape.leaves import is_own_leaf
 from weft._tape.modes import no_grad
-from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,6 +70,7 @@ class Layer:
 
     name: str | None
     _registered: dict[str, Layer]
+    _frozen: set[str]
 
     if not TYPE_CHECKING:  # to whom `__init__` alone says what a layer is made with
 
@@ -74,7 +78,7 @@ class Layer:
             """Make a layer without parts: also one whose `__init__` does not call that of its base."""
             del args, options  # the subclass's
             made = super().__new__(cls)
-            made.name, made._registered = None, {}
+            made.name, made._registered, made._frozen = None, {}, set()
             return made
 
     def __init__(self) -> None:
@@ -151,7 +155,7 @@ class Layer:
                 if (
                     isinstance(value, NDArray)
                     and id(value) not in seen
-                    and (isinstance(value, Tensor) or is_own_leaf(value))
+                    and (isinstance(value, Tensor) or name in layer._frozen or is_own_leaf(value))
                 ):
                     seen.add(id(value))
                     found[f"{path}{self.sep}{name}" if path else name] = value
@@ -207,6 +211,49 @@ class Layer:
             else:
                 write(target, value, 0)
 
+    def freeze(self) -> None:
+        """Let the parameters of this layer, and of all inside, stay as they are: they have no gradients until `unfreeze`.
+
+        Running averages, as those of `BatchNorm2d`, still follow the batches while layers train. Programs are recorded anew.
+
+        Raises
+        ------
+        ModelError
+            If there are parameters yet to be made: `weft.model.Model.compile`, or a first call, makes them.
+
+        Examples
+        --------
+        >>> import weft
+        >>> from weft import layer
+        >>> net = layer.Sequential(layer.Linear(3), layer.Linear(1))
+        >>> _ = net(weft.ones((2, 4)))
+        >>> net[0].freeze()
+        >>> list(net.get_params()), list(net.get_states())
+        (['1.W', '1.b'], ['0.W', '0.b', '1.W', '1.b'])
+        >>> net.unfreeze()
+        >>> len(net.get_params())
+        4
+        """
+        layers = dict(self.named_layers())
+        for layer in layers.values():
+            if not layer._initialized and type(layer).initialize is not Layer.initialize:
+                raise ModelError(
+                    f"freeze: {layer._called()} has no parameters yet: compile the model, or call the layer, first"
+                )
+        for layer in layers.values():
+            for name, value in layer.named():
+                if isinstance(value, NDArray) and is_own_leaf(value):
+                    value.requires_grad = False
+                    layer._frozen.add(name)
+
+    def unfreeze(self) -> None:
+        """Train the parameters again that `freeze` has left out."""
+        for _, layer in self.named_layers():
+            for name, value in layer.named():
+                if isinstance(value, NDArray) and name in layer._frozen:
+                    value.requires_grad = True
+            layer._frozen.clear()
+
     def dtype_check(self, *inputs: NDArray) -> None:
         """Raise unless all inputs have the dtype of the first."""
         for x in inputs[1:]:
@@ -235,6 +282,9 @@ class Layer:
         return f"<{self._called()}{': ' if own else ''}{own}>"
 
 
+refuse(Layer, INSTEAD_OF_LAYERS)
+
+
 class Own(Layer):
     """A layer of weft's own, which knows how many of its inputs are arrays. Not for users."""
 
@@ -242,6 +292,8 @@ class Own(Layer):
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Return the results for the inputs."""
+        if any(x.__class__ is not NDArray for x in inputs):
+            inputs = tuple(map(as_batch, inputs))
         self._check_arrays(inputs)
         return super().__call__(*inputs, **options)
 

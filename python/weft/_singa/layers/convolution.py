@@ -137,6 +137,10 @@ class Conv2d(Lazy):
         )
         return nn.relu(y) if self.activation == "RELU" else y
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class SeparableConv2d(Lazy):
     """A convolution of each channel by itself, and then one of 1 x 1 over all channels.
@@ -193,4 +197,8 @@ class SeparableConv2d(Lazy):
 
     def forward(self, x: NDArray) -> NDArray:
         """Return one convolution after the other."""
-        return self.point_conv(self.depthwise_conv(x))  # type: ignore[no-any-return] # arrays both
+        return self.point_conv(self.depthwise_conv(x))
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...

@@ -77,6 +77,10 @@ class Linear(Lazy):
         y = namespace.matmul(x, self.W)
         return y if self.b is None else y + self.b
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class Gemm(Lazy):
     """A matrix product with factors: ``alpha * A @ B + beta * C``, where `B` is the weight and `C` the bias.
@@ -136,6 +140,10 @@ class Gemm(Lazy):
             raise self._refuse(f"{self.in_features} features", x, "its W", self.W.shape)
         return gemm(x, self.W, self.b, self.alpha, self.beta, self.transA, self.transB)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class Embedding(Lazy):
     """Rows of a matrix that indices name.
@@ -183,6 +191,10 @@ class Embedding(Lazy):
     def forward(self, x: NDArray) -> NDArray:
         """Return the rows."""
         return embedding(x, self.W)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
 
 
 def _refuse_unknown(name: str, options: dict[str, Any]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from weft._nn import namespace as nn
+from weft._numpy import namespace
 from weft._singa import elementwise, losses, names, networks, shaping, softmaxes
 from weft._singa.layers.base import Own
 from weft.errors import ArgumentValueError
@@ -21,6 +24,10 @@ class ReLU(Own):
         """Return what is positive, and 0 otherwise."""
         return elementwise.relu(x)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class Sigmoid(Own):
     """``1 / (1 + exp(-x))``."""
@@ -28,6 +35,56 @@ class Sigmoid(Own):
     def forward(self, x: NDArray) -> NDArray:
         """Return ``1 / (1 + exp(-x))``."""
         return elementwise.sigmoid(x)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
+
+class Tanh(Own):
+    """The hyperbolic tangent."""
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return the hyperbolic tangent."""
+        return namespace.tanh(x)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
+
+class GELU(Own):
+    """Each element times the probability that a standard normal variable is smaller.
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}, default: "none"
+        Whether that probability is exact, or ``(1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``, as in GPT-2.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft import layer
+    >>> x = weft.asarray([-1.0, 2.0])
+    >>> layer.GELU()(x).round(4), layer.GELU("tanh")(x).round(4)
+    (NDArray([-0.1587,  1.9545]), NDArray([-0.1588,  1.9546]))
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        if approximate not in {"none", "tanh"}:
+            raise ArgumentValueError(f"GELU: approximate is 'none' or 'tanh', not {approximate!r}")
+        self.approximate = approximate
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Return the elements, weighted."""
+        if self.approximate == "none":
+            return nn.gelu(x)
+        return 0.5 * x * (1 + namespace.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
 
 
 class Add(Own):
@@ -38,6 +95,10 @@ class Add(Own):
     def forward(self, a: NDArray, b: NDArray) -> NDArray:
         """Return the sum."""
         return names.add(a, b)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, a: NDArray, b: NDArray) -> NDArray: ...
 
 
 class Flatten(Own):
@@ -51,6 +112,10 @@ class Flatten(Own):
         """Return the matrix."""
         return shaping.flatten(x, self.axis)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class SoftMax(Own):
     """Exponentials of rows, divided by their sums."""
@@ -58,6 +123,10 @@ class SoftMax(Own):
     def forward(self, x: NDArray) -> NDArray:
         """Return probabilities."""
         return softmaxes.softmax(x)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
 
 
 class SoftMaxCrossEntropy(Own):
@@ -77,6 +146,10 @@ class SoftMaxCrossEntropy(Own):
         """Return the loss, of shape ``(1,)``."""
         return losses.softmax_cross_entropy(x, t)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray, t: NDArray) -> NDArray: ...
+
 
 class MeanSquareError(Own):
     """The mean of the squares of differences."""
@@ -86,6 +159,10 @@ class MeanSquareError(Own):
     def forward(self, x: NDArray, t: NDArray) -> NDArray:
         """Return the loss, of shape ``(1,)``."""
         return losses.mse_loss(x, t)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray, t: NDArray) -> NDArray: ...
 
 
 class CrossEntropy(Own):
@@ -97,6 +174,10 @@ class CrossEntropy(Own):
         """Return the loss, of shape ``(1,)``."""
         return losses.cross_entropy(x, t)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray, t: NDArray) -> NDArray: ...
+
 
 class BinaryCrossEntropy(Own):
     """The cross entropy of probabilities with labels between 0 and 1."""
@@ -106,6 +187,10 @@ class BinaryCrossEntropy(Own):
     def forward(self, x: NDArray, t: NDArray) -> NDArray:
         """Return the loss, of shape ``(1,)``."""
         return losses.binary_cross_entropy(x, t)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray, t: NDArray) -> NDArray: ...
 
 
 class Dropout(Own):
@@ -127,6 +212,10 @@ class Dropout(Own):
         """Return the elements, some of them 0; each call, and each replay, draws anew."""
         return networks.dropout(x, ratio=self.ratio)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray) -> NDArray: ...
+
 
 class Cat(Own):
     """Arrays one behind the other along an axis."""
@@ -141,6 +230,10 @@ class Cat(Own):
         """Return the arrays as one."""
         return shaping.cat(xs, self.axis)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, xs: Sequence[NDArray]) -> NDArray: ...
+
 
 class Reshape(Own):
     """The elements in another shape."""
@@ -148,3 +241,7 @@ class Reshape(Own):
     def forward(self, x: NDArray, shape: Sequence[int]) -> NDArray:
         """Return the elements in that shape."""
         return shaping.reshape(x, shape)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, x: NDArray, shape: Sequence[int]) -> NDArray: ...

@@ -193,6 +193,10 @@ class RNN(RNN_Base):
         y, h, _ = self._run(stacked(self._called(), xs, batch_first=self.batch_first), h0, None)
         return self._as_given(y, xs), self._last(h, h0)
 
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, xs: Any, h0: NDArray) -> tuple[Any, NDArray]: ...
+
 
 class LSTM(RNN_Base):
     """A long short-term memory.
@@ -261,6 +265,10 @@ class LSTM(RNN_Base):
         y, h, c = self._run(stacked(self._called(), xs, batch_first=self.batch_first), h0, c0)
         assert c is not None  # an LSTM has cells
         return self._as_given(y, xs), self._last(h, h0), self._last(c, c0)
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(self, xs: Any, h0_c0: tuple[NDArray, NDArray]) -> tuple[Any, NDArray, NDArray]: ...
 
 
 class CudnnRNN(RNN_Base):
@@ -351,3 +359,9 @@ class CudnnRNN(RNN_Base):
         if not self.return_sequences:
             return last_of(y, seq_lengths)
         return namespace.transpose(y, (1, 0, 2)) if self.batch_first else y
+
+    if TYPE_CHECKING:  # a call is `forward`
+
+        def __call__(
+            self, x: NDArray, hx: NDArray | None = None, cx: NDArray | None = None, seq_lengths: NDArray | None = None
+        ) -> NDArray: ...

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.errors import ArgumentTypeError, StateFileError
+from weft.errors import ArgumentTypeError, ArgumentValueError, StateFileError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,7 +25,28 @@ _FORMAT, _VERSION = "weft model states", 1
 #: What reading a zip or an npz that is cut short, or was changed, raises.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OSError, NotImplementedError)
 
+#: Suffixes of formats that a state file has not, and what writes and reads them.
+_OTHERS = {
+    **dict.fromkeys(
+        (".safetensors", ".npz"), ("weft.save(path, **net.get_states())", "net.set_states(weft.load(path))")
+    ),
+    **dict.fromkeys(
+        (".pt", ".pth", ".bin", ".ckpt"),
+        ("torch, from net.get_states()", "net.set_states(weft.model.torch_states(net, torch.load(path)))"),
+    ),
+}
+
 Arrays = dict[str, "npt.NDArray[Any]"]
+
+
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Raise ArgumentValueError for a file whose suffix is that of another format."""
+    other = _OTHERS.get(Path(path).suffix)
+    if other is not None:
+        raise ArgumentValueError(
+            f"save_states writes a zip, and {path} has the suffix of another format: name it .zip; a {Path(path).suffix} file is "
+            f"written by {other[0]}, without the optimizer's state"
+        )
 
 
 def write(path: str | os.PathLike[str], groups: dict[str, Arrays], plain: dict[str, dict[str, Any]]) -> None:
@@ -84,7 +105,11 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Arrays], dict[str, dic
                         return _groups(archive, head["arrays"]), head["plain"]
                     wrong = f"is of another version, {head['format']} {head['version']}"
         except _BROKEN as error:
-            raise StateFileError(f"{path} is no state file of a model, or not the whole of one: {error}") from error
+            other = _OTHERS.get(Path(path).suffix)
+            hint = "" if other is None else f". A {Path(path).suffix} file is read by {other[1]}"
+            raise StateFileError(
+                f"{path} is no state file of a model, or not the whole of one: {error}{hint}"
+            ) from error
     raise StateFileError(f"{path} {wrong}")
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from weft._core import NDArray
 from weft._numpy import namespace
+from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
+from weft._singa.hints import INSTEAD_OF_OPTIMIZERS
 from weft._singa.models.tensors import Tensor, dtype_of, write
 from weft._singa.models.timing import place_outside
 from weft._singa.optimizers.schedules import Constant, DecayScheduler, Range, as_schedule, computed
@@ -59,6 +61,8 @@ class Optimizer:
 
     #: What is kept for each parameter, of its shape, zeros at first: SINGA's names of the dicts.
     slots: tuple[str, ...] = ()
+    #: Whether the weight decay is added to gradients, and so goes into what is kept of them.
+    _decays_gradients = True
 
     def __init__(self, lr: float | DecayScheduler, dtype: npt.DTypeLike = np.float32) -> None:
         self.dtype = dtype_of(dtype)
@@ -187,6 +191,29 @@ class Optimizer:
         """Apply a gradient to a parameter, by `apply`."""
         self.apply(self.name_of(param), param, grad)
 
+    def apply_gradients(self, gradients: Mapping[NDArray, NDArray] | Iterable[tuple[NDArray, NDArray]]) -> None:
+        """Apply gradients that were computed before, and count the step.
+
+        Parameters
+        ----------
+        gradients : dict of NDArray to NDArray, or iterable of pairs
+            Parameters and their gradients: what `weft.autograd.gradients`, `clip_grad_norm` or `GradientSum.take` return.
+
+        Examples
+        --------
+        >>> import weft
+        >>> from weft import autograd, opt
+        >>> w = weft.asarray([3.0, 4.0])
+        >>> w.requires_grad = True
+        >>> gradients, norm = opt.clip_grad_norm(autograd.gradients((w * w).sum()), 1.0)
+        >>> opt.SGD(1.0).apply_gradients(gradients)
+        >>> w.round(2), norm
+        (NDArray([2.4, 3.2]), NDArray(10.))
+        """
+        for parameter, gradient in pairs_of("apply_gradients", gradients):
+            self.update(parameter, gradient)
+        self.step()
+
     def apply(self, param_name: str, param_value: NDArray, param_grad: NDArray) -> None:
         """Apply a gradient to a parameter, in place.
 
@@ -217,7 +244,7 @@ class Optimizer:
                 f"parameter {param_value.shape}"
             )
         gradient = param_grad if param_grad.dtype == param_value.dtype else param_grad.astype(param_value.dtype)
-        if self.plays("weight_decay"):
+        if self._decays_gradients and self.plays("weight_decay"):
             return gradient + self.value("weight_decay", param_value) * param_value
         return gradient
 
@@ -258,6 +285,30 @@ class Optimizer:
                     write(known, namespace.asarray(array), 0)
         for name, schedule in self._schedules.items():
             write(self._values[name], self._computed(schedule), 0)
+
+
+refuse(Optimizer, INSTEAD_OF_OPTIMIZERS)
+
+
+def pairs_of(
+    name: str, gradients: Mapping[NDArray, NDArray] | Iterable[tuple[NDArray, NDArray]]
+) -> list[tuple[NDArray, NDArray]]:
+    """Return parameters and gradients as pairs; ArgumentTypeError, with the name of who takes them, if they are none."""
+    given: Any = gradients
+    found: list[Any] = list(given.items() if hasattr(given, "items") else given)
+    for each in found:
+        if not _is_pair(each):
+            raise ArgumentTypeError(
+                f"{name} takes pairs of parameters and gradients, such as autograd.gradients(loss), and was given {each!r}"
+            )
+    return found
+
+
+def _is_pair(x: Any) -> bool:
+    if not isinstance(x, tuple):
+        return False
+    parts: list[Any] = list(x)  # pyright: ignore[reportUnknownArgumentType] # whatever they are
+    return [isinstance(each, NDArray) for each in parts] == [True, True]
 
 
 def _listed(names: Iterable[str]) -> str:

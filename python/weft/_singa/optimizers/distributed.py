@@ -11,7 +11,7 @@ import numpy as np
 from weft._numpy import namespace
 from weft._program.unrecorded import outside
 from weft._singa.models.timing import place_outside
-from weft._singa.optimizers.base import Optimizer
+from weft._singa.optimizers.base import Optimizer, pairs_of
 from weft._singa.optimizers.buckets import Buckets, flat, pieces
 from weft._singa.optimizers.rules import SGD
 from weft._singa.optimizers.schedules import as_number, as_size
@@ -135,6 +135,15 @@ class DistOpt(Optimizer):
         """Divide a gradient, the sum over all ranks, by their number, and apply it by the wrapped optimizer."""
         with no_grad():
             self.opt.update(param, grad / self.world_size if self.world_size > 1 else grad)
+
+    def apply_gradients(self, gradients: Mapping[NDArray, NDArray] | Iterable[tuple[NDArray, NDArray]]) -> None:
+        """Apply the mean over all ranks of gradients that each rank has computed, and maybe bounded, and count the step."""
+        for parameter, gradient in pairs_of("apply_gradients", gradients):
+            with no_grad():
+                total = gradient.copy()
+            self.all_reduce(total)
+            self.update(parameter, total)
+        self.step()
 
     def step(self) -> None:
         """Count a step, and let all numbers follow their schedules."""

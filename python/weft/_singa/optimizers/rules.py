@@ -206,8 +206,8 @@ class Adam(Optimizer):
 
     Parameters
     ----------
-    lr : float or DecayScheduler, default: 0.1
-        The learning rate.
+    lr : float or DecayScheduler, default: 0.001
+        The learning rate. SINGA's default is 0.1.
     beta_1, beta_2 : float or DecayScheduler, default: 0.9, 0.999
         How much of the averages is kept.
     epsilon : float or DecayScheduler, default: 1e-8
@@ -237,7 +237,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        lr: float | DecayScheduler = 0.1,
+        lr: float | DecayScheduler = 0.001,
         beta_1: float | DecayScheduler = 0.9,
         beta_2: float | DecayScheduler = 0.999,
         epsilon: float | DecayScheduler = 1e-8,
@@ -262,7 +262,49 @@ class Adam(Optimizer):
             v += (1 - beta_2) * (g * g)
             root = namespace.sqrt(v / self.value("correction of beta_2", param_value))
             step = (m / self.value("correction of beta_1", param_value)) / (root + self.value("epsilon", param_value))
+            if not self._decays_gradients and self.plays("weight_decay"):
+                step = step + self.value("weight_decay", param_value) * param_value
             param_value -= self.value("lr", param_value) * step
+
+
+class AdamW(Adam):
+    """Adam whose weight decay is apart from the gradients: ``p`` becomes ``p - lr * weight_decay * p``, beside Adam's step.
+
+    Of I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization" (2019). Parameters but `weight_decay` are those of `Adam`.
+
+    Parameters
+    ----------
+    lr : float or DecayScheduler, default: 0.001
+        The learning rate.
+    beta_1, beta_2 : float or DecayScheduler, default: 0.9, 0.999
+        How much of the averages is kept.
+    epsilon : float or DecayScheduler, default: 1e-8
+        Keeps the root from 0.
+    weight_decay : float or DecayScheduler, default: 0.01
+        As above.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft import opt
+    >>> w = weft.asarray([1.0, -3.0])
+    >>> w.requires_grad = True
+    >>> opt.AdamW(lr=0.5, weight_decay=0.1)((w * w).sum())
+    >>> w.round(4)
+    NDArray([ 0.45, -2.35])
+    """
+
+    _decays_gradients = False
+
+    def __init__(
+        self,
+        lr: float | DecayScheduler = 0.001,
+        beta_1: float | DecayScheduler = 0.9,
+        beta_2: float | DecayScheduler = 0.999,
+        epsilon: float | DecayScheduler = 1e-8,
+        weight_decay: float | DecayScheduler = 0.01,
+    ) -> None:
+        super().__init__(lr, beta_1, beta_2, epsilon, weight_decay)
 
 
 class _Correction(DecayScheduler):

@@ -123,7 +123,7 @@ def measure(count: int, rows: int, columns: int, reps: int, trace: Path | None =
     try:
         threadpoolctl: Any = import_module("threadpoolctl")  # ships no types
     except ImportError as error:
-        raise ImportError("this needs threadpoolctl: pip install 'weft[machine]'", name="threadpoolctl") from error
+        raise ImportError("this needs threadpoolctl: pip install threadpoolctl", name="threadpoolctl") from error
     chunks = make_chunks(count, rows, columns)
     with threadpoolctl.threadpool_limits(1, user_api="blas"), ExitStack() as stack:
         overlapping = WeftPipeline(chunks, weft.Engine(1, "per_device"))
