@@ -91,6 +91,10 @@ pub(crate) struct Ranges {
     pub(crate) readers: Readers,
     /// Mutations pushed.
     pub(crate) version: u64,
+    /// Whether something was written without a push.
+    pub(crate) written_here: bool,
+    /// Whether a range was taken from others since the split: what their ops had begun there is not known of it.
+    pub(crate) cut: bool,
     /// The op that fills the whole buffer, while nothing else has written to it since.
     pub(crate) producer: Option<Weak<dyn Any + Send + Sync>>,
     /// Whether anybody has looked at what it fills since.

@@ -1,7 +1,9 @@
 //! `weft.Variable`.
 
-use super::Engine;
+use super::{Engine, recover};
+use crate::interpreter::arguments::Timeout;
 use crate::interpreter::errors;
+use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -53,7 +55,7 @@ impl Variable {
 
     /// The engine that made it.
     #[getter]
-    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+    pub(crate) fn engine(&self, py: Python<'_>) -> Py<Engine> {
         self.engine.clone_ref(py)
     }
 
@@ -81,6 +83,31 @@ impl Variable {
         let failure = py.detach(|| engine.failure(&self.inner))?;
         failure.report();
         Some(errors::of_failure(py, &failure).into_value(py).into_any())
+    }
+
+    /// Makes the last good version the value again, after ops that were to change it failed or were skipped.
+    ///
+    /// Waits for what was pushed. An op that was skipped has not touched what it was to change; one that raised may have.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Returns
+    /// -------
+    /// BaseException or None
+    ///     What it had failed with, which counts as told; None if it had not failed.
+    ///
+    /// Raises
+    /// ------
+    /// RecoveryError
+    ///     If an op that ran had begun to change it. Nothing has changed then: overwrite it.
+    /// WaitTimeoutError
+    ///     If the time ran out.
+    #[pyo3(signature = (timeout=None))]
+    fn recover(slf: &Bound<'_, Self>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyBaseException>>> {
+        Ok(recover::_recover(slf.py(), vec![slf.as_any().clone()], timeout)?.pop())
     }
 
     /// Waits in asyncio, without blocking the event loop, until every mutation pushed so far has finished.

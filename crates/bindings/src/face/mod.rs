@@ -6,4 +6,5 @@ mod operand;
 mod part;
 pub(crate) mod process;
 pub(crate) mod scope;
+pub(crate) mod status;
 mod values;

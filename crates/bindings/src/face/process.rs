@@ -21,28 +21,30 @@ pub(crate) fn register(engine: &weft_engine::Engine) {
     engines.push(engine.downgrade());
 }
 
-/// Closes all engines: runs what was pushed, within `timeout` seconds, and cancels the rest.
+/// Closes all engines: runs what was pushed, within `timeout` seconds, and cancels the rest. Answers whether an op had failed
+/// of which nobody was told before.
 #[pyfunction]
-pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     let deadline = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
     let engines = std::mem::take(&mut *ENGINES.lock().unwrap_or_else(PoisonError::into_inner));
-    let mut interrupted = None;
+    let (mut interrupted, mut failed) = (None, false);
     let living = engines.iter().filter_map(WeakEngine::upgrade);
     for engine in living.chain(fork::take_orphans()) {
         let outcome = drain(py, &engine, deadline, interrupted.is_some());
-        if let Err(error) = outcome
-            && interrupted.is_none()
-        {
-            interrupted = Some(error);
+        match outcome {
+            Ok(told) => failed |= told,
+            Err(error) => {
+                interrupted.get_or_insert(error);
+            }
         }
     }
     runtime::shut_down(py);
-    interrupted.map_or(Ok(()), Err)
+    interrupted.map_or(Ok(failed), Err)
 }
 
-/// Closes one engine. Answers what interrupted that, if anything did.
-fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<()> {
+/// Closes one engine. Answers whether a failure was told, or what interrupted it.
+fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<bool> {
     let mut interrupt = None;
     let mut warned = false;
     loop {
@@ -61,7 +63,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
             break;
         }
         match outcome {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(false),
             Err(EngineError::Timeout { .. }) => {
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     break;
@@ -80,7 +82,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
             // Nobody is left to wait for the failed versions: tell it here.
             Err(error) => {
                 report(py, errors::raised(py, error));
-                return Ok(());
+                return Ok(true);
             }
         }
     }
@@ -94,7 +96,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     let dropped = stats.cancelled - before + waiting;
     let rest = if begun.is_empty() { String::new() } else { format!(" and left unfinished: {}", begun.join(", ")) };
     say(py, &format!("weft: {} dropped {dropped} ops at exit{rest}", engine.name()));
-    interrupt.map_or(Ok(()), Err)
+    interrupt.map_or(Ok(false), Err)
 }
 
 /// The ops that have begun and not ended, with the lines that pushed them.

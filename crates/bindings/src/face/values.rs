@@ -2,7 +2,7 @@
 
 use crate::array::{NDArray, check_look, raised};
 use crate::cuda::fences::{self, Until};
-use crate::engine::wait;
+use crate::engine::{recover, wait};
 use crate::pushes::{Lasting, kinds, memory};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -33,8 +33,10 @@ impl NDArray {
         check_look(py, array)?;
         match until {
             Until::Read if array.is_done() => {}
-            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
-            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))?,
+            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))
+                .map_err(|error| recover::hint(py, error, array))?,
+            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))
+                .map_err(|error| recover::hint(py, error, array))?,
         }
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
         fences::wait_for(py, array, until, left)
