@@ -208,7 +208,7 @@ def test_engines_and_variables_left_to_the_interpreter(script: RunScript) -> Non
         while not tokens: pass
         tokens.pop()()
     """)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
 
 
 def test_a_native_op_may_outlast_the_interpreter(script: RunScript, native_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScrip
     engine.push(lambda: [][1], (), (y,), name="index")
     """
     done = script(HEAD + source)
-    assert done.returncode == 0
+    assert done.returncode == 1
     for name, error in (("divide", "ZeroDivisionError"), ("index", "IndexError")):
         assert f"op '{name}' pushed at" in done.stderr
         assert error in done.stderr

@@ -46,8 +46,7 @@ def refuses(x: np.ndarray) -> bool:
     """Whether an array cannot be written to."""
     try:
         x[...] = x
-    except ValueError as error:
-        assert "read-only" in str(error)
+    except ValueError:
         return True
     return False
 
@@ -92,7 +91,7 @@ def test_readers_guard_too(gate: threading.Event) -> None:
 
 @pytest.mark.usefixtures("checking")
 def test_views_and_their_owners(gate: threading.Event) -> None:
-    for owner in (np.zeros((6, 4)), np.zeros((6, 4), order="F"), np.zeros((6, 4), "M8[s]").view("i8")):
+    for owner in (np.zeros((6, 4)), np.zeros((6, 4), order="F"), np.zeros((6, 4), "c8")):
         gate.clear()
         rows = [owner[at] for at in range(3)]
         for row in rows:
@@ -133,7 +132,7 @@ def test_failures_and_skipped_tasks_give_back(gate: threading.Event) -> None:
     @weft.task
     def fail(x: weft.Mutate[np.ndarray], until: threading.Event) -> None:
         until.wait(SOON)
-        raise KeyError
+        raise KeyError(x.size)
 
     x, y = np.ones(4), np.ones(4)
     fail(x, gate)
@@ -159,15 +158,18 @@ def test_a_refused_push_gives_back() -> None:
 
 @pytest.mark.usefixtures("checking")
 def test_declared_arrays(gate: threading.Event) -> None:
-    totals, weights = np.zeros(2), np.ones(2)
+    totals, weights, begun = np.zeros(2), np.ones(2), threading.Event()
 
     @weft.task(mutates=[totals], reads=[weights])
     def add(until: threading.Event) -> None:
+        begun.set()
         until.wait(SOON)
         totals[:] += weights
 
-    for _ in range(3):
-        add(gate)
+    add(gate)
+    assert begun.wait(SOON)
+    for _ in range(2):
+        add(gate)  # while the first one runs
     assert refuses(weights)
     gate.set()
     weft.wait(totals)
@@ -195,7 +197,7 @@ def test_what_cannot_be_guarded_is_left_alone(gate: threading.Event) -> None:
 
 @pytest.mark.usefixtures("checking")
 def test_nothing_is_kept(gate: threading.Event) -> None:
-    from weft._engine import guards  # noqa: PLC0415 - what it keeps is nobody else's business
+    from weft._engine import guards
 
     gate.set()
     gc.collect()

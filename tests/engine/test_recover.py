@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from functools import partial
@@ -64,7 +65,7 @@ def test_a_changed_variable_is_refused_with_its_cause(engine: weft.Engine) -> No
     error = KeyError("no")
     failing(engine, error, x)
     engine.push(never, read_vars=[x], mutate_vars=[y])
-    with pytest.raises(errors.RecoveryError, match="'x' cannot be recovered.*culprit") as refused:
+    with pytest.raises(errors.RecoveryError, match=r"'x' cannot be recovered.*culprit") as refused:
         weft.recover(y, x)
     assert refused.value.__cause__ is error
     assert y.exception() is error, "of all or of none"
@@ -109,7 +110,7 @@ def test_objects_of_tasks() -> None:
 
     @weft.task
     def compute(out: weft.Overwrite[np.ndarray]) -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError(out.size)
 
     @weft.task
     def update(out: weft.Mutate[np.ndarray], by: weft.Read[np.ndarray]) -> int:
@@ -233,7 +234,7 @@ def test_slices_are_recovered_whole_or_refused(engine: weft.Engine, kinds: list[
         assert not spoilt, f"{seed=}: {slices.ops}"
         assert slices.x.tolist() == values.tolist(), f"{seed=}: {slices.ops}"
         recovered += 1
-    assert recovered > 20, "most are"
+    assert recovered > (5 if "fails" in kinds else 20)
 
 
 def test_programs(engine: weft.Engine) -> None:
@@ -280,4 +281,4 @@ def test_forks_keep_what_is_known(script: Callable[..., object]) -> None:
             assert os.waitpid(child, 0)[1] == 0
     """)
     assert done.returncode == 0, done.stderr
-    assert set(done.stdout.split("\n")) == {"as ever", ""}
+    assert done.stdout.count("as ever") == (2 if hasattr(os, "fork") else 1)

@@ -75,15 +75,15 @@ mod _core {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
-    use super::engine::recover::_recover;
-    #[pymodule_export]
     use super::engine::variable::Variable;
     #[pymodule_export]
     use super::face::process::_exit_drain;
     #[pymodule_export]
-    use super::face::status::_exit_failed;
+    use super::face::recover::_recover;
     #[pymodule_export]
     use super::face::scope::Scope;
+    #[pymodule_export]
+    use super::face::status::_exit_failed;
     #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]

@@ -135,7 +135,9 @@ def _decides_status() -> bool:
         return False
     text = os.environ.get("WEFT_EXIT_STATUS") or "1"
     if text not in ("0", "1"):
-        _complain(f"the environment variable WEFT_EXIT_STATUS must be 0 or 1, not {text[:40]!r}; an op failed: status 1")
+        _complain(
+            f"the environment variable WEFT_EXIT_STATUS must be 0 or 1, not {text[:40]!r}; an op failed: status 1"
+        )
     return text != "0"
 
 

@@ -19,7 +19,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -38,28 +38,32 @@ _guarded: dict[int, _Memory] = {}  # by the identity of the owner, which pending
 class _Memory:
     """Memory with pending calls."""
 
-    __slots__ = ("bytes", "calls", "closed")
+    __slots__ = ("bytes", "calls", "closed", "lent")
 
     def __init__(self, owner: np.ndarray[Any, Any]) -> None:
         #: Its bytes in their order, a view that was made while it could be written to.
         self.bytes = _bytes_of(owner) if _can_reopen(owner) else None
-        #: The arrays that were made read-only, the owner first.
-        self.closed: list[weakref.ref[np.ndarray[Any, Any]]] = []
+        #: The arrays that were made read-only, by their identities, the owner first.
+        self.closed: dict[int, weakref.ref[np.ndarray[Any, Any]]] = {}
         self.calls: list[Guard] = []
+        #: Functions that run and write to it though they were not given it.
+        self.lent = 0
 
-    def close(self, array: np.ndarray[Any, Any]) -> None:
-        """Make an array read-only, and those whose memory it shows."""
+    def close(self, array: np.ndarray[Any, Any], *, changes: bool = False) -> None:
+        """Make an array read-only, and those whose memory it shows; one that a task changes can be written to in the end."""
+        if changes and not array.flags.writeable and _shows_closed(array, self.closed):
+            self.closed[id(array)] = weakref.ref(array)  # it may be a view that was made since
         chain = [array]
-        while isinstance(chain[-1].base, np.ndarray):
+        while _is_array(chain[-1].base):
             chain.append(chain[-1].base)
         for each in reversed(chain):
-            if _can_reopen(each):
+            if not self.lent and _can_reopen(each):
                 each.flags.writeable = False
-                self.closed.append(weakref.ref(each))
+                self.closed[id(each)] = weakref.ref(each)
 
     def open(self) -> None:
         """Undo that."""
-        for reference in self.closed:
+        for reference in self.closed.values():
             array = reference()
             if array is not None:
                 array.flags.writeable = True
@@ -100,17 +104,18 @@ class Guard:
     True
     """
 
-    __slots__ = ("__weakref__", "_owners", "label", "place", "variable")
+    __slots__ = ("__weakref__", "_lent", "_owners", "label", "place", "variable")
 
     def __init__(self, label: str, variable: Variable) -> None:
         self.label, self.variable = label, variable
         self.place = _place()
         self._owners: dict[int, object] = {}
+        self._lent: list[_Memory] = []
 
-    def hold(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Make an array read-only for others, and return what stands for it in the function."""
+    def hold(self, array: np.ndarray[Any, Any], *, changes: bool = True) -> np.ndarray[Any, Any]:
+        """Make an array read-only for others, and return what stands for it in a function that changes it."""
         owner = owner_of(array)
-        if not isinstance(owner, np.ndarray) or owner.dtype.hasobject or array.dtype.hasobject:
+        if not _is_array(owner) or owner.dtype.hasobject or array.dtype.hasobject:
             return array
         key = id(owner)
         with _lock:
@@ -120,8 +125,8 @@ class Guard:
             if key not in self._owners:
                 self._owners[key] = owner
                 memory.calls.append(self)
-            stands_for = memory.writeable(array)
-            memory.close(array)
+            stands_for = memory.writeable(array) if changes else array
+            memory.close(array, changes=changes)
         return stands_for
 
     def lend(self, arrays: Iterable[np.ndarray[Any, Any]]) -> None:
@@ -130,11 +135,15 @@ class Guard:
             for array in arrays:
                 memory = _guarded.get(id(owner_of(array)))
                 if memory is not None:
+                    memory.lent += 1
+                    self._lent.append(memory)
                     memory.open()
 
     def release(self) -> None:
         """Give the arrays back to everybody, those apart on which others are pending."""
         with _lock:
+            while self._lent:
+                self._lent.pop().lent -= 1
             for key in list(self._owners):
                 memory = _guarded.get(key)
                 owner = self._owners.pop(key)
@@ -144,7 +153,7 @@ class Guard:
                 if not memory.calls:
                     del _guarded[key]
                     memory.open()
-                elif isinstance(owner, np.ndarray):
+                elif _is_array(owner):
                     memory.close(owner)
 
     def __del__(self) -> None:
@@ -189,11 +198,13 @@ def guarded(
     """
     watch()
     arrays, shown = tagged
-    held = {id(array): guard.hold(array) for array in arrays if isinstance(array, np.ndarray)}
-    stand_ins = {key: array for key, array in held.items() if key not in shown}
-    for each in (*declared[0], *declared[1]):
-        if isinstance(each, np.ndarray):
-            guard.hold(each)
+    stand_ins: dict[int, np.ndarray[Any, Any]] = {}
+    for array in arrays:
+        if _is_array(array):
+            stand_ins[id(array)] = guard.hold(array, changes=id(array) not in shown)
+    for each, changes in [(each, False) for each in declared[0]] + [(each, True) for each in declared[1]]:
+        if _is_array(each):
+            guard.hold(each, changes=changes)
     return (
         tuple([stand_ins.get(id(each), each) for each in args]),
         {name: stand_ins.get(id(each), each) for name, each in kwargs.items()},
@@ -225,7 +236,7 @@ def watch() -> None:
     >>> from weft._engine.guards import watch
     >>> watch()
     """
-    global _hook  # noqa: PLW0603 - the interpreter has one hook
+    global _hook
     if sys.excepthook is not _explain:
         _hook, sys.excepthook = sys.excepthook, _explain
 
@@ -254,13 +265,13 @@ def _holders(traceback: TracebackType | None) -> list[str]:
     lines: list[str] = []
     for name in dict.fromkeys(used):
         value = frame.f_locals.get(name, frame.f_globals.get(name))
-        if isinstance(value, np.ndarray) and not value.flags.writeable:
+        if _is_array(value) and not value.flags.writeable:
             memory = _guarded.get(id(owner_of(value)))
-            for call in () if memory is None else memory.calls[-1:]:
-                lines.append(
-                    f"weft: task {call.label!r}{call.place} was given {name!r} and may not have ended: "
-                    f"weft.wait({name}) before this line, or do it in a task"
-                )
+            lines += [
+                f"weft: task {call.label!r}{call.place} was given {name!r} and may not have ended: "
+                f"weft.wait({name}) before this line, or do it in a task"
+                for call in ([] if memory is None else memory.calls[-1:])
+            ]
     return lines
 
 
@@ -278,12 +289,13 @@ def _can_reopen(array: np.ndarray[Any, Any]) -> bool:
     if not array.flags.writeable:
         return False
     base: Any = array.base
-    while isinstance(base, np.ndarray) and not base.flags.owndata and base.base is not None:
+    while _is_array(base) and not base.flags.owndata and base.base is not None:
         base = base.base
-    if base is None or isinstance(base, np.ndarray):
+    if base is None or _is_array(base):
         return array.flags.owndata if base is None else base.flags.owndata
+    exporter: Any = base
     try:
-        return not memoryview(base).readonly
+        return not memoryview(exporter).readonly
     except TypeError:
         return False
 
@@ -296,12 +308,16 @@ def _bytes_of(owner: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     return whole.reshape(-1).view(np.uint8)
 
 
-def _shows_closed(array: np.ndarray[Any, Any], closed: list[weakref.ref[np.ndarray[Any, Any]]]) -> bool:
+def _is_array(obj: object) -> TypeGuard[np.ndarray[Any, Any]]:
+    return isinstance(obj, np.ndarray)
+
+
+def _shows_closed(array: np.ndarray[Any, Any], closed: dict[int, weakref.ref[np.ndarray[Any, Any]]]) -> bool:
     """Return whether an array is read-only since one was made so whose memory it shows."""
-    ours = {id(reference()) for reference in closed}
     at: Any = array
-    while isinstance(at, np.ndarray):
-        if id(at) in ours:
+    while _is_array(at):
+        known = closed.get(id(at))
+        if known is not None and known() is at:
             return True
         at = at.base
     return False

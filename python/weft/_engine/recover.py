@@ -67,8 +67,8 @@ def recover(*objs: object, timeout: float | None = None) -> list[BaseException]:
     return _recover([_recovered(obj) for obj in objs], timeout)
 
 
-def recover_array(self: NDArray, timeout: float | None = None) -> BaseException | None:
-    """Make the last good version the value again, after ops that were to change the array failed or were skipped.
+def recover_one(self: Variable | NDArray, timeout: float | None = None) -> BaseException | None:
+    """Make the last good version the value again, after ops that were to change it failed or were skipped.
 
     Waits for what was pushed to change it. See `weft.recover`.
 

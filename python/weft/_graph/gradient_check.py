@@ -49,7 +49,7 @@ def _infer(gradient: Aval, of: Aval, *, op: str, operand: int) -> tuple[Aval]:
 
 
 def _shapes(attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """All three have one shape."""
+    """Give all three one shape."""
     gradient, of = ins
     if gradient is not None and of is not None and tuple(gradient) != tuple(of) and -1 not in (*gradient, *of):
         raise GradientError(_refusal(attributes["op"], attributes["operand"], tuple(gradient), tuple(of)))
@@ -58,7 +58,7 @@ def _shapes(attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tupl
 
 
 def _types(_attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The result has the gradient's dtype."""
+    """Give the result the gradient's dtype."""
     return ins, [ins[0] if ins[0] is not None else outs[0]]
 
 

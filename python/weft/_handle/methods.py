@@ -19,7 +19,7 @@ from weft._call.outputs import check_writable
 from weft._call.views import view
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
 from weft._engine.array_waits import await_array
-from weft._engine.recover import recover_array
+from weft._engine.recover import recover_one
 from weft._handle import conversions
 from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
@@ -62,7 +62,7 @@ def attach() -> None:
         setattr(NDArray, name, getattr(namespace, name))
     setattr(NDArray, "trace", trace)
     setattr(NDArray, "__await__", await_array)
-    setattr(NDArray, "recover", recover_array)
+    setattr(NDArray, "recover", recover_one)
     setattr(NDArray, "__getitem__", get_item)
     setattr(NDArray, "__setitem__", set_item)
     for name in INSTEAD_OF_METHODS:

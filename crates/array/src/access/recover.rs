@@ -99,7 +99,8 @@ impl Array {
         let buffer = self.buffer();
         let mut pushing = Pushing::lock();
         let ranges = buffer.ranges.get(&mut pushing);
-        let others = ranges.base.iter().chain(buffer.known_variable()).filter(|one| !own.contains(one)).cloned().collect();
+        let others =
+            ranges.base.iter().chain(buffer.known_variable()).filter(|one| !own.contains(one)).cloned().collect();
         (own, others, ranges.written_here || buffer.is_foreign(), ranges.cut)
     }
 }

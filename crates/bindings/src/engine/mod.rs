@@ -1,7 +1,6 @@
 //! Engines and variables as Python holds them, and waits. Their methods are in `face`.
 
 mod backpressure;
-pub(crate) mod recover;
 mod settings;
 mod tracing;
 pub(crate) mod variable;

@@ -62,7 +62,10 @@ pub(crate) fn checks(py: Python<'_>) -> PyResult<bool> {
         Some("1") => Ok(true),
         Some(other) => {
             let shown: String = other.chars().take(40).collect();
-            Err(errors::argument_value(py, &format!("the environment variable WEFT_CHECK must be 0 or 1, not '{shown}'")))
+            Err(errors::argument_value(
+                py,
+                &format!("the environment variable WEFT_CHECK must be 0 or 1, not '{shown}'"),
+            ))
         }
     }
 }

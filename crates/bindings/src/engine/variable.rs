@@ -1,9 +1,7 @@
 //! `weft.Variable`.
 
-use super::{Engine, recover};
-use crate::interpreter::arguments::Timeout;
+use super::Engine;
 use crate::interpreter::errors;
-use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -106,8 +104,8 @@ impl Variable {
     /// WaitTimeoutError
     ///     If the time ran out.
     #[pyo3(signature = (timeout=None))]
-    fn recover(slf: &Bound<'_, Self>, timeout: Option<Timeout>) -> PyResult<Option<Py<PyBaseException>>> {
-        Ok(recover::_recover(slf.py(), vec![slf.as_any().clone()], timeout)?.pop())
+    fn recover<'py>(slf: &Bound<'py, Self>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft._engine.recover")?.getattr("recover_one")?.call1((slf, timeout))
     }
 
     /// Waits in asyncio, without blocking the event loop, until every mutation pushed so far has finished.

@@ -1,9 +1,9 @@
 //! The methods of `weft.Engine`.
 
-use super::process;
+use super::{process, recover};
 use crate::cuda::{fences, times};
 use crate::engine::variable::Variable;
-use crate::engine::{recover, wait};
+use crate::engine::wait;
 use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
 use crate::interpreter::arguments::{
     self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, Check, LimitMode, Name, PendingBytes, PendingOps, PolicyName,

@@ -5,6 +5,7 @@ mod ndarray;
 mod operand;
 mod part;
 pub(crate) mod process;
+pub(crate) mod recover;
 pub(crate) mod scope;
 pub(crate) mod status;
 mod values;

@@ -1,8 +1,9 @@
 //! Waits for arrays, and their values.
 
+use super::recover;
 use crate::array::{NDArray, check_look, raised};
 use crate::cuda::fences::{self, Until};
-use crate::engine::{recover, wait};
+use crate::engine::wait;
 use crate::pushes::{Lasting, kinds, memory};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;

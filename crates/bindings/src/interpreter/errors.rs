@@ -80,8 +80,7 @@ pub(crate) fn recovery(py: Python<'_>, what: &str, why: &str, op: &str, cause: P
 /// Adds a note to an exception that does not have it yet. One that takes none stays as it is.
 pub(crate) fn add_note_once(py: Python<'_>, error: &PyErr, note: &str) {
     let value = error.value(py);
-    let notes: Vec<String> =
-        value.getattr("__notes__").and_then(|notes| notes.extract()).unwrap_or_default();
+    let notes: Vec<String> = value.getattr("__notes__").and_then(|notes| notes.extract()).unwrap_or_default();
     if !notes.iter().any(|known| known == note) {
         let _ = value.call_method1("add_note", (note,));
     }

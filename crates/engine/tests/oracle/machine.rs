@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use weft_engine::{
-    AccessKind, Accesses, Cause, Completion, Engine, EngineError, Failure, OpContext, Payload, PushOptions, Recoverable,
-    Variable,
+    AccessKind, Accesses, Cause, Completion, Engine, EngineError, Failure, OpContext, Payload, PushOptions,
+    Recoverable, Variable,
 };
 
 /// What completes ops elsewhere: one thread that does what it is sent.

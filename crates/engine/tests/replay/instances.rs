@@ -214,8 +214,11 @@ fn a_push_begins_when_the_one_before_has_ended() {
         }
         gate.complete(Ok(())).expect("a token used once");
         engine.wait_for_all().expect("no step fails");
-        let expected =
-            if limit.is_some() { ["first", "first", "second", "second"] } else { ["first", "second", "first", "second"] };
+        let expected = if limit.is_some() {
+            ["first", "first", "second", "second"]
+        } else {
+            ["first", "second", "first", "second"]
+        };
         assert_eq!(*log.steps.lock().expect("no panic"), expected);
     }
 }

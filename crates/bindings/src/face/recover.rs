@@ -1,8 +1,8 @@
 //! Recovery: the last good versions of variables and arrays become their values again.
 
-use super::variable::Variable;
-use super::wait;
 use crate::array::{NDArray, check_look};
+use crate::engine::variable::Variable;
+use crate::engine::wait;
 use crate::interpreter::arguments::{self, Timeout};
 use crate::interpreter::errors;
 use pyo3::exceptions::PyBaseException;
