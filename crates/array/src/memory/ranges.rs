@@ -82,6 +82,7 @@ impl Readers {
 
 /// What was pushed on a buffer.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // facts that do not exclude each other
 pub(crate) struct Ranges {
     pub(crate) split: bool,
     pub(crate) parts: Vec<Part>,

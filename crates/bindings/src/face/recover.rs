@@ -86,7 +86,7 @@ pub(crate) fn _recover(
 ) -> PyResult<Vec<Py<PyBaseException>>> {
     let timeout = arguments::timeout(py, timeout)?;
     let start = Instant::now();
-    let items = objs.iter().map(Item::of).collect::<PyResult<Vec<_>>>()?;
+    let items = objs.into_iter().map(|object| Item::of(&object)).collect::<PyResult<Vec<_>>>()?;
     let mut kept: Vec<(&Item, Arc<Failure>)> = Vec::new();
     for item in &items {
         let remaining = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));

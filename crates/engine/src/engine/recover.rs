@@ -35,8 +35,7 @@ impl Engine {
         variable.adopt();
         let pool = self.core.pool();
         let mut turn = pool.turn();
-        let (tracker, seat) = turn.parts();
-        let health = tracker.health(seat, variable.node());
+        let health = variable.node().health(turn.parts().1);
         drop(turn);
         Ok(match health {
             Health::Busy => Recoverable::Pending,

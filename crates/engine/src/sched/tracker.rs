@@ -9,7 +9,7 @@ use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
 use crate::replay;
 use crate::trace::Registered;
-use crate::var::{AccessKind, AccessNode, Health, Seat, Settled, VarNode};
+use crate::var::{AccessKind, AccessNode, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
 use std::sync::Arc;
 
@@ -287,11 +287,6 @@ impl Tracker {
             }
             (Some(_), Some(ended)) => self.outbox.failures.push(ended),
         }
-    }
-
-    /// What is left of a variable's last good version.
-    pub(crate) fn health(&self, seat: &Seat, node: &VarNode) -> Health {
-        node.health(seat)
     }
 
     /// Variables whose last version failed.
