@@ -86,6 +86,7 @@ from weft._engine.labels import Device as Device, cpu as cpu, gpu as gpu
 from weft._engine.notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
 from weft._engine.progress import progress as progress
 from weft._engine.recorder import Trace as Trace
+from weft._engine.recover import recover as recover
 from weft._engine.task import task as task
 from weft._engine.task_handle import TaskHandle as TaskHandle
 from weft._engine.wait import wait as wait, wait_async as wait_async

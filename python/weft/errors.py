@@ -16,7 +16,7 @@ __all__ = [
     "CommunicatorValueError", "CompletionError", "CudaError", "CudaOutOfMemoryError", "CudaUnavailableError",
     "DeadlockError", "EngineClosedError", "ForkedError", "GradientError", "GraphError", "KernelArgumentError",
     "KernelCompileError", "LinAlgError", "ModelError", "NativeOpError", "NestedPushError", "OpCancelledError", "OutOfMemoryError", "PendingLimitError",
-    "PlanError", "RecordingWarning", "ShapeError", "StateFileError", "TraceError", "UndeclaredAccessWarning",
+    "PlanError", "RecordingWarning", "RecoveryError", "ShapeError", "StateFileError", "TraceError", "UndeclaredAccessWarning",
     "VariableDeletedError", "WaitTimeoutError", "WeftError", "WrongEngineError",
 ]  # fmt: skip
 
@@ -287,6 +287,26 @@ class WaitTimeoutError(WeftError, TimeoutError):
     """
 
 
+class RecoveryError(WeftError, RuntimeError):
+    """The last good version of something is gone, so that it cannot be the value again.
+
+    Raised by `weft.recover` and its kin. Its ``__cause__`` is the exception of the op that spoilt it. Nothing has changed:
+    overwrite what has failed, or load what was saved.
+
+    Examples
+    --------
+    >>> import weft
+    >>> engine = weft.Engine(workers=1)
+    >>> x = engine.new_variable("x")
+    >>> engine.push(lambda: 1 / 0, mutate_vars=[x])
+    >>> try:
+    ...     x.recover()
+    ... except RuntimeError as error:
+    ...     print(type(error).__name__, "for a", type(error.__cause__).__name__)
+    RecoveryError for a ZeroDivisionError
+    """
+
+
 class CompletionError(WeftError, RuntimeError):
     """A completion token was dropped, or used twice.
 
@@ -435,7 +455,9 @@ class CaptureError(WeftError, RuntimeError):
 
 
 class UndeclaredAccessWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
-    """A task refers to an array that it does not declare, so nothing orders its accesses to it.
+    """The engine was not told of an access: nothing orders it.
+
+    A task refers to an array that it does not declare; or `weft.wait` is asked for an object that no op was told to change.
 
     Examples
     --------

@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from weft._core import NDArray
+from weft._engine.recover import recover
 from weft._numpy import namespace
 from weft._singa.hints import absent_from
 from weft._singa.layers.base import Layer
@@ -205,6 +206,60 @@ class Model(Layer):
                 function = functools.partial(method, self)
             run = functools.partial(function, *inputs, **options)
             return self._runs.timed(kind, run, inputs, self._places())
+
+    def recover(self, timeout: float | None = None) -> list[BaseException]:
+        """Make the last good versions of all that a step changes the values again, after a step that failed.
+
+        A batch that fails, by a label out of range, say, fails what is computed from it: the step's updates are skipped, and
+        from then on whatever needs the parameters fails the same way. They have not been touched: this call makes them, what
+        the optimizer keeps, and the states of layers the values again, as they were before the step. The step counts.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; no limit by default.
+
+        Returns
+        -------
+        list of BaseException
+            What had failed, each exception once; empty if nothing had.
+
+        Raises
+        ------
+        RecoveryError
+            If an op failed while it changed one of them. Nothing has changed then: load what was saved, by `load_states`.
+
+        Examples
+        --------
+        >>> from weft import layer, model, opt, tensor
+        >>> import numpy as np
+        >>> class Classifier(model.Model):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.dense, self.loss = layer.Linear(2), layer.SoftMaxCrossEntropy()
+        ...
+        ...     def forward(self, x):
+        ...         return self.dense(x)
+        ...
+        ...     def train_one_batch(self, x, y):
+        ...         loss = self.loss(self.forward(x), y)
+        ...         self.optimizer(loss)
+        ...         return loss
+        >>> net, x = Classifier(), tensor.from_numpy(np.ones((2, 3), np.float32))
+        >>> net.set_optimizer(opt.SGD(lr=0.1, momentum=0.9))
+        >>> net.compile([x])
+        >>> before = net.get_params()["dense.W"].numpy().copy()
+        >>> loss = net(x, tensor.from_numpy(np.array([0, 5], np.int32)))  # there is no class 5
+        >>> [type(error).__name__ for error in net.recover()]
+        ['ArgumentIndexError']
+        >>> bool((net.get_params()["dense.W"].numpy() == before).all())
+        True
+        """
+        self._check_compiled("recover")
+        arrays = list(self.get_states().values())
+        for optimizer in self._optimizers().values():
+            arrays += optimizer.arrays()
+        return recover(*(array for array in arrays if isinstance(array, NDArray)), timeout=timeout)
 
     def _name_layers(self) -> None:
         """Give layers their names: the paths to them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import queue
 import signal
 import subprocess
@@ -207,7 +208,7 @@ def test_engines_and_variables_left_to_the_interpreter(script: RunScript) -> Non
         while not tokens: pass
         tokens.pop()()
     """)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
 
 
 def test_a_native_op_may_outlast_the_interpreter(script: RunScript, native_path: Path) -> None:
@@ -237,7 +238,7 @@ def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScrip
     engine.push(lambda: [][1], (), (y,), name="index")
     """
     done = script(HEAD + source)
-    assert done.returncode == 0
+    assert done.returncode == 1
     for name, error in (("divide", "ZeroDivisionError"), ("index", "IndexError")):
         assert f"op '{name}' pushed at" in done.stderr
         assert error in done.stderr
@@ -292,3 +293,84 @@ def test_engines_of_daemon_threads_end_with_the_process(script: RunScript, paylo
         done = script(source)
         assert done.returncode == 0, done.stderr
         assert "FATAL" not in done.stderr
+
+
+FAILS = """
+    import os, sys, threading, weft
+    engine = weft.Engine(1)
+    def fail():
+        raise KeyError("unseen")
+    x = engine.new_variable("x")
+    engine.push(fail, mutate_vars=[x], name="culprit")
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "environment", "status"),
+    [
+        ("", {}, 1),
+        ("    sys.exit()\n", {}, 1),
+        ("    sys.exit(3)\n", {}, 3),
+        ("    raise KeyError('main')\n", {}, 1),
+        ("    try: engine.wait_for_all()\n    except KeyError: pass\n", {}, 0),
+        ("    try: engine.wait_for_var(x)\n    except KeyError: pass\n", {}, 0),
+        ("    threading.Thread(target=sys.exit, args=(5,)).start()\n", {}, 1),
+        ("", {"WEFT_EXIT_STATUS": "0"}, 0),
+        ("", {"WEFT_EXIT_STATUS": "maybe"}, 1),
+        ("    os._exit(0)\n", {}, 0),
+    ],
+)
+def test_the_status_tells_of_an_unseen_failure(
+    script: RunScript, end: str, environment: dict[str, str], status: int
+) -> None:
+    if status == 3 and not hasattr(ctypes.CDLL(None) if sys.platform != "win32" else None, "on_exit"):
+        status = 1  # this C library does not tell the status
+    done = script(FAILS + end, **environment)
+    assert done.returncode == status, done.stderr
+    if environment.get("WEFT_EXIT_STATUS") == "maybe":
+        assert "WEFT_EXIT_STATUS must be 0 or 1" in done.stderr
+    if "os._exit" not in end and status == 1 and "main" not in end:
+        assert "KeyError: 'unseen'" in done.stderr
+        assert "weft: nobody waited for op 'culprit'" in done.stderr
+
+
+def test_what_others_write_at_the_exit_is_written(script: RunScript, tmp_path: Path) -> None:
+    """The status changes behind Python's end and that of the C library's other handlers."""
+    written = tmp_path / "written"
+    done = script(f"""
+        import atexit, sys
+        atexit.register(lambda: sys.stdout.write("before weft "))
+        {"import ctypes; libc = ctypes.CDLL(None)" if sys.platform != "win32" else ""}
+        import weft
+        atexit.register(lambda: sys.stdout.write("after weft "))
+        kept = open({str(written)!r}, "w")
+        kept.write("buffered")
+        def fail(): raise KeyError
+        weft.get_engine().push(fail)
+        {"libc.puts(b'of C')" if sys.platform != "win32" else ""}
+    """)
+    assert done.returncode == 1
+    assert "before weft" in done.stdout
+    assert "after weft" in done.stdout
+    assert sys.platform == "win32" or "of C" in done.stdout
+    assert written.read_text() == "buffered"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_child_answers_for_its_own_failures(script: RunScript) -> None:
+    done = script("""
+        import os, sys, weft
+        engine = weft.Engine(1)
+        def fail(): raise KeyError("unseen")
+        failing, fine = os.fork(), 0
+        if not failing:
+            engine.push(fail)
+            sys.exit()
+        fine = os.fork()
+        if not fine:
+            engine.push(int)
+            sys.exit()
+        statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in (failing, fine)]
+        print(*statuses, flush=True)
+    """)
+    assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr

@@ -136,3 +136,23 @@ def test_ops_without_a_rule_are_named_with_what_they_rest_on() -> None:
     y = weft.symbol.test_gradients_none(Variable("x"), Variable("w"), name="odd")
     with pytest.raises(GradientError, match=r"'odd'.* has no gradient, and it rests on x and w: give the op a rule"):
         y.gradient(["x", "w"])
+
+
+def test_a_rule_from_outside_is_refused_a_wrong_shape() -> None:
+    """Whichever knows the shapes first: the inference, or the run."""
+    op = weft.register_op("guide_wrong_bias", infer=lambda x, _bias: x)(lambda out, x, bias: np.add(x, bias, out=out))
+    x, bias = weft.symbol.Variable("x"), weft.symbol.Variable("bias")
+    arrays = {"x": np.ones((8, 4)), "bias": np.ones(4)}
+    op.set_attribute("gradient", lambda _node, grads: (grads[0], grads[0]))
+    wrong = op(x, bias).gradient(["x", "bias"])
+    refusal = (
+        r"gradient rule of 'guide_wrong_bias' returned an array of shape \(8, 4\) for input 1, which is of shape \(4,\)"
+    )
+    with pytest.raises(weft.errors.GradientError, match=refusal):
+        wrong.eval(**arrays)
+    with pytest.raises(weft.errors.ShapeError, match=refusal):
+        wrong.infer_shape(x=(8, 4), bias=(4,))
+    op.set_attribute("gradient", lambda _node, grads: (grads[0], grads[0].sum(axis=0)), level=11)
+    right = op(x, bias).gradient(["x", "bias"])
+    for symbol in (right, weft.symbol.load_json(right.tojson())):
+        assert [each.shape for each in symbol.eval(**arrays)] == [(8, 4), (4,)]

@@ -130,6 +130,7 @@ def test_a_call_that_is_refused_mutates_nothing() -> None:
     assert weft.exp(state).get_node().inputs[0].version == 0
 
 
+@pytest.mark.filterwarnings("ignore:eval")  # of several symbols, each has some of the variables
 def test_a_ufunc_in_another_dtype_or_in_places() -> None:
     x = np.ones(2, np.float32)
     y = weft.add(Variable("x"), 1, dtype="float64")

@@ -76,7 +76,9 @@ def _random(seed: int, *, mutating: bool) -> tuple[Symbol, dict[str, Any]]:
 def _evaluated(symbol: Symbol, values: dict[str, Any]) -> tuple[list[bytes], dict[str, weft.NDArray]]:
     arrays = {name: weft.asarray(each.copy()) for name, each in values.items()}
     with np.errstate(all="ignore"):
-        found = [each.numpy().tobytes() for each in symbol.eval(**arrays)]
+        found = [
+            each.numpy().tobytes() for each in symbol.eval(**{name: arrays[name] for name in symbol.list_inputs()})
+        ]
     return found, arrays
 
 

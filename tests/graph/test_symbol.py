@@ -103,7 +103,8 @@ def test_operators(expression: str) -> None:
     values = {"x": np.array([[1.0, 2], [3, 4]]), "y": np.array([[4.0, 3], [3, 1]])}
     symbol = eval(expression, {name: Variable(name) for name in values})
     expected = eval(expression, dict(values))
-    assert np.array_equal(symbol.eval(**values)[0].numpy(), expected)
+    given = {name: values[name] for name in symbol.list_inputs()}
+    assert np.array_equal(symbol.eval(**given)[0].numpy(), expected)
 
 
 def test_a_symbol_is_no_truth_value() -> None:

@@ -279,9 +279,11 @@ def test_bindings_that_are_wrong() -> None:
         executor.backward([one, one])
 
 
-def test_eval_ignores_other_names_and_wants_all_of_its_own() -> None:
+def test_eval_warns_of_other_names_and_wants_all_of_its_own() -> None:
     symbol = Variable("a") + 1
-    assert symbol.eval(a=[1], b=[2])[0].numpy().tolist() == [2]
+    with pytest.warns(UserWarning, match="no variable is named b, c: its variables are a") as caught:
+        assert symbol.eval(a=[1], b=[2], c=3)[0].numpy().tolist() == [2]
+    assert caught[0].filename == __file__
     with pytest.raises(GraphError, match="no array is given for a"):
         symbol.eval()
     with pytest.raises(GraphError, match="two variables are named 'a'"):

@@ -334,6 +334,7 @@ def test_functions_compose_without_shapes(name: str) -> None:
         _same(weft.symbol.load_json(symbol.tojson()).eval(**arrays), expected)
 
 
+@pytest.mark.filterwarnings("ignore:eval")  # of several symbols, each has some of the variables
 def test_methods_and_keys_compose_without_shapes() -> None:
     x, at = Variable("x"), Variable("at")
     data, where = weft.asarray(_A), weft.asarray(_K)

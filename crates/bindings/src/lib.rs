@@ -74,7 +74,11 @@ mod _core {
     #[pymodule_export]
     use super::face::process::{_all_stats, _exit_drain};
     #[pymodule_export]
+    use super::face::recover::_recover;
+    #[pymodule_export]
     use super::face::scope::Scope;
+    #[pymodule_export]
+    use super::face::status::_exit_failed;
     #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]

@@ -38,12 +38,26 @@ pub enum Cause {
 pub struct Failure {
     op: String,
     cause: Cause,
+    /// Where the op was pushed, in the pusher's words; 0 if that is not known.
+    place: u64,
     reported: AtomicBool,
 }
 
 impl Failure {
     pub(crate) fn new(op: String, cause: Cause) -> Self {
-        Self { op, cause, reported: AtomicBool::new(false) }
+        Self { op, cause, place: 0, reported: AtomicBool::new(false) }
+    }
+
+    /// The same of an op that was pushed there.
+    pub(crate) fn at(self, place: u64) -> Self {
+        Self { place, ..self }
+    }
+
+    /// Where it was pushed, as its payload or step says in its own way ([`Payload::PLACE`](crate::Payload::PLACE)); 0 if that is
+    /// not known.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        self.place
     }
 
     /// The label of the op that failed first: its name, or its number.

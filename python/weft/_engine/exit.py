@@ -11,7 +11,7 @@ import time
 from multiprocessing.util import Finalize, register_after_fork
 from typing import TYPE_CHECKING
 
-from weft._core import _after_fork_child, _after_fork_parent, _before_fork, _exit_drain, _watch_forks
+from weft._core import _after_fork_child, _after_fork_parent, _before_fork, _exit_drain, _exit_failed, _watch_forks
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -119,17 +119,33 @@ def _run_pushed() -> None:
         timeout = exit_timeout()
     except ArgumentValueError as error:
         timeout = None
-        _complain(str(error))
+        _complain(f"{error}; waiting for pending ops without a limit")
     # Whoever asked for an end was told what it cost; the traceback of this line would say nothing more.
     with contextlib.suppress(KeyboardInterrupt):
-        _exit_drain(None if timeout is None else max(0.0, _deadline(timeout) - time.monotonic()))
+        told = _exit_drain(None if timeout is None else max(0.0, _deadline(timeout) - time.monotonic()))
+        if told and _decides_status():
+            _exit_failed()
+
+
+def _decides_status() -> bool:
+    """Return whether a failure that nobody was told of may change the status of this process."""
+    if not sys.orig_argv:  # Python is embedded in another program, whose status is its own
+        return False
+    if hasattr(sys, "last_value"):  # an exception has ended the program, and the status says so
+        return False
+    text = os.environ.get("WEFT_EXIT_STATUS") or "1"
+    if text not in ("0", "1"):
+        _complain(
+            f"the environment variable WEFT_EXIT_STATUS must be 0 or 1, not {text[:40]!r}; an op failed: status 1"
+        )
+    return text != "0"
 
 
 # A spawned child drains twice, as a finalizer and at the exit: it complains once, and the limit covers both.
 @functools.cache
 def _complain(text: str) -> None:
     if sys.stderr is not None:  # an exception here would drop the pending ops
-        sys.stderr.write(f"weft: {text}; waiting for pending ops without a limit\n")
+        sys.stderr.write(f"weft: {text}\n")
 
 
 @functools.cache

@@ -13,10 +13,11 @@ from weft._core import Engine, NDArray, Variable
 from weft._engine.access import Access
 from weft._engine.closures import undeclared_arrays
 from weft._engine.default import get_engine
+from weft._engine.guards import Guard, guarded
 from weft._engine.labels import Device
 from weft._engine.signature import TaskSignature
 from weft._engine.task_bytes import SMALL, Held
-from weft._engine.task_call import TaskCall
+from weft._engine.task_call import GuardedCall, TaskCall
 from weft._engine.task_handle import Outcome, TaskHandle, handles_in
 from weft.errors import ArgumentTypeError, ArgumentValueError, UndeclaredAccessWarning
 
@@ -173,16 +174,24 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
         variable, outcome = target.new_variable(label), Outcome()
         variables[2].append(variable)
         held = Held(arrays) if any(each.nbytes >= SMALL for each in arrays) else None
-        target.push(
-            TaskCall(function, args, kwargs, shown, replaced=replaced, retries=retries, outcome=outcome, held=held),
-            variables[0],
-            variables[1],
-            overwrite_vars=variables[2],
-            priority=priority,
-            name=label,
-            device=device,
-            nbytes=0 if held is None else held.nbytes,
-        )
+        guard = Guard(label, variable) if target.check else None
+        given = (args, kwargs) if guard is None else guarded(guard, (arrays, shown), (reads, mutates), args, kwargs)
+        call = TaskCall(function, *given, shown, replaced=replaced, retries=retries, outcome=outcome, held=held)
+        try:
+            target.push(
+                call if guard is None else GuardedCall(call, guard, [x for x in mutates if isinstance(x, np.ndarray)]),
+                variables[0],
+                variables[1],
+                overwrite_vars=variables[2],
+                priority=priority,
+                name=label,
+                device=device,
+                nbytes=0 if held is None else held.nbytes,
+            )
+        except BaseException:
+            if guard is not None:
+                guard.release()
+            raise
         return TaskHandle(variable, outcome)
 
     return pushed

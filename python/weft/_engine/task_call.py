@@ -12,6 +12,7 @@ from weft._engine.task_handle import resolved
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weft._engine.guards import Guard
     from weft._engine.task_bytes import Held
     from weft._engine.task_handle import Outcome
 
@@ -78,6 +79,32 @@ class TaskCall:
         if id(argument) in self._shown and isinstance(value, np.ndarray):
             return _read_only(value)
         return value
+
+
+class GuardedCall:
+    """A call whose arrays others find read-only until it is over.
+
+    Parameters
+    ----------
+    call : TaskCall
+        The call.
+    guard : Guard
+        What holds its arrays.
+    lent : list of numpy.ndarray
+        Arrays that the function changes and was not given.
+    """
+
+    __slots__ = ("_call", "_guard", "_lent")
+
+    def __init__(self, call: TaskCall, guard: Guard, lent: list[np.ndarray[Any, Any]]) -> None:
+        self._call, self._guard, self._lent = call, guard, lent
+
+    def __call__(self) -> None:
+        self._guard.lend(self._lent)
+        try:
+            self._call()
+        finally:
+            self._guard.release()
 
 
 def _explain(error: ValueError) -> None:

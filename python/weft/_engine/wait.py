@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import SupportsFloat
 
 from weft._core import Engine, NDArray, Variable
 from weft._engine.default import get_engine
+from weft._engine.guards import settle
 from weft._engine.task_handle import TaskHandle
 from weft._trace.stall import name_running
-from weft.errors import ArgumentTypeError, ArgumentValueError, WaitTimeoutError
+from weft.errors import ArgumentTypeError, ArgumentValueError, UndeclaredAccessWarning, WaitTimeoutError
 
 _SHOWN = 3  # ops, as many as a line has
 
@@ -39,6 +41,11 @@ def wait(*objs: object, timeout: float | None = None) -> None:
         Where an op failed, the exception that it raised; where several `objs` failed by several exceptions, all of
         them as an `ExceptionGroup`, after all of `objs` have been waited for.
 
+    Warns
+    -----
+    UndeclaredAccessWarning
+        If no op on the default engine was ever told to change an object: there is nothing to wait for.
+
     See Also
     --------
     Engine.wait_for_var : Wait for one variable.
@@ -62,6 +69,14 @@ def wait(*objs: object, timeout: float | None = None) -> None:
         return
     # All variables first: an object without one is reported before any time is spent.
     waited = [_waited(obj) for obj in objs]
+    try:
+        _wait_for(waited, timeout)
+    finally:
+        for obj in objs:
+            settle(obj)
+
+
+def _wait_for(waited: list[Variable | NDArray], timeout: float | None) -> None:
     deadline = None if timeout is None else time.monotonic() + timeout
     failures: list[Exception] = []
     for one in waited:
@@ -165,4 +180,15 @@ def _waited(obj: object) -> Variable | NDArray:
     """Return what tells when an object is ready."""
     if isinstance(obj, TaskHandle):
         return obj._variable
-    return obj if isinstance(obj, (Variable, NDArray)) else get_engine().variable_of(obj)
+    if isinstance(obj, (Variable, NDArray)):
+        return obj
+    variable = get_engine().variable_of(obj)
+    if not variable.version:
+        kind = type(obj).__name__
+        warnings.warn(
+            f"weft.wait: no op on the default engine was ever told to change this {kind}, so there is nothing to wait for: "
+            "it is an argument of no task, tagged weft.Mutate or weft.Overwrite, and in no mutates= of one",
+            UndeclaredAccessWarning,
+            stacklevel=4,
+        )
+    return variable

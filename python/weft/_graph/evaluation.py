@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from weft._call.operands import as_array
@@ -169,6 +170,10 @@ def evaluate(symbol: Symbol, arrays: Mapping[str, Any]) -> list[NDArray]:
     [NDArray(6)]
     """
     schedule = Schedule(symbol.graph)
+    unknown = [name for name in arrays if name not in schedule.variables]
+    if unknown:
+        known = f"its variables are {', '.join(schedule.variables)}" if schedule.variables else "it has none"
+        warnings.warn(f"eval(): no variable is named {', '.join(unknown)}: {known}", stacklevel=4)
     given = {name: as_array(arrays[name]) for name in schedule.variables if name in arrays}
     values = schedule.values(given)
     schedule.run(values)

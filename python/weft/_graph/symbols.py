@@ -400,7 +400,12 @@ class Symbol(Operators):
         return found
 
     def eval(self, **arrays: Any) -> list[NDArray]:
-        """Compute the outputs from arrays for the variables; names that it does not have are ignored.
+        """Compute the outputs from arrays for the variables.
+
+        Warns
+        -----
+        UserWarning
+            If an array is given for a name that no variable has; it is ignored.
 
         Examples
         --------

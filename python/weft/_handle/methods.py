@@ -19,6 +19,7 @@ from weft._call.outputs import check_writable
 from weft._call.views import view
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
 from weft._engine.array_waits import await_array
+from weft._engine.recover import recover_one
 from weft._engine.task_handle import TaskHandle
 from weft._handle import conversions
 from weft._handle.flat import Flat
@@ -62,6 +63,7 @@ def attach() -> None:
         setattr(NDArray, name, getattr(namespace, name))
     setattr(NDArray, "trace", trace)
     setattr(NDArray, "__await__", await_array)
+    setattr(NDArray, "recover", recover_one)
     setattr(NDArray, "__getitem__", get_item)
     setattr(NDArray, "__setitem__", set_item)
     refuse(NDArray, INSTEAD_OF_METHODS)

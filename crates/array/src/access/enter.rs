@@ -234,6 +234,7 @@ pub(super) fn take_part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usiz
 
 /// Takes a range from the others, behind all that was pushed on them.
 fn cut(ranges: &mut Ranges, range: &Range<usize>, parts: &mut Parts) {
+    ranges.cut = true;
     for part in std::mem::take(&mut ranges.parts) {
         if !part.overlaps(range) {
             ranges.parts.push(part);

@@ -36,6 +36,7 @@ mod enter;
 mod ports;
 mod presence;
 mod readiness;
+mod recover;
 mod rights;
 mod split;
 mod substitutes;

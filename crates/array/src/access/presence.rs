@@ -75,6 +75,7 @@ pub(crate) fn note_written(pushing: &mut Pushing, arrays: &[(&Array, Access)]) {
     for (array, _) in arrays {
         let ranges = array.buffer().ranges.get(pushing);
         ranges.version += 1;
+        ranges.written_here = true;
         ranges.producer = None;
     }
 }

@@ -54,7 +54,7 @@ impl Array {
         })
     }
 
-    fn wait_for_each(
+    pub(super) fn wait_for_each(
         &self,
         wait: &mut Wait<'_>,
         one: impl Fn(&Engine, (&Variable, bool), &mut Wait<'_>) -> Result<(), EngineError>,

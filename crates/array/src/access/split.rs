@@ -9,9 +9,9 @@ fn nothing(_: &mut OpContext<'_>) -> Result<(), weft_engine::Cause> {
     Ok(())
 }
 
-/// The note in a trace of an op that computes nothing.
+/// The note in a trace of an op that computes nothing, and hands on the facts of its memory.
 fn named(buffer: &Buffer, name: &'static str) -> PushOptions<'static> {
-    PushOptions { name: buffer.engine().is_traced().then_some(name), ..PushOptions::default() }
+    PushOptions { name: buffer.engine().is_traced().then_some(name), hands_on: true, ..PushOptions::default() }
 }
 
 /// Splits a whole buffer, behind the ops pushed on it.
@@ -111,7 +111,7 @@ pub(super) fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineErr
     drop(accesses);
     match joined {
         Ok(()) => {
-            ranges.split = false;
+            (ranges.split, ranges.cut) = (false, false);
             ranges.base = None;
         }
         Err(_) => ranges.parts = parts,

@@ -339,6 +339,11 @@ impl Buffer {
         matches!(&self.memory, Memory::Host(storage) if !storage.is_lent())
     }
 
+    /// Whether its memory was somebody else's at first, and so has held values before any op.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(&self.memory, Memory::Host(storage) if storage.is_foreign())
+    }
+
     /// Gives its memory away, to the call of this name: from now on it can be neither looked at nor pushed on.
     pub fn give_away(&self, call: &str) {
         let _ = self.gone.set(Gone::To(call.into()));

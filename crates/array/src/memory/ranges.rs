@@ -82,6 +82,7 @@ impl Readers {
 
 /// The ops pushed on a buffer.
 #[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // facts that do not exclude each other
 pub(crate) struct Ranges {
     pub(crate) split: bool,
     pub(crate) parts: Vec<Part>,
@@ -91,6 +92,10 @@ pub(crate) struct Ranges {
     pub(crate) readers: Readers,
     /// Mutations pushed.
     pub(crate) version: u64,
+    /// Whether something was written without a push.
+    pub(crate) written_here: bool,
+    /// Whether a range was taken from others since the split: what their ops had begun there is not known of it.
+    pub(crate) cut: bool,
     /// The op that fills the whole buffer, while nothing else has written to it since.
     pub(crate) producer: Option<Weak<dyn Any + Send + Sync>>,
     /// Whether its result was looked at since.

@@ -114,6 +114,11 @@ impl Storage {
         matches!(self.place.get(), Some(Backing::Foreign { is_lent: true, .. }))
     }
 
+    /// Whether it lies in memory that something else keeps.
+    pub(super) fn is_foreign(&self) -> bool {
+        matches!(self.place.get(), Some(Backing::Foreign { .. }))
+    }
+
     /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own.
     ///
     /// # Safety

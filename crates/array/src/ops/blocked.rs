@@ -9,7 +9,7 @@ use crate::{Access, Array, ArrayError, DType};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_engine::trace::{Kind, Note};
-use weft_engine::{Cause, Device, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, Device, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// Fewer operations than this are not worth the hand-over to an idle worker.
 const WORTH_HELP: usize = 1 << 17;
@@ -181,6 +181,10 @@ struct Shared {
 }
 
 impl Payload for Shared {
+    // SAFETY: a note lies there, and in it a number of eight bytes.
+    const PLACE: Option<PlaceOffset<Self>> =
+        Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, note) + Note::PLACE) });
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let mut starts = self.arrays.iter().map(start_of).collect::<Result<SmallVec<[usize; 6]>, Cause>>()?;
         let operands = self.arrays.iter().map(|(array, access)| (array.bytes(), array.dtype(), *access));

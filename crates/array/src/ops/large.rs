@@ -27,7 +27,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use weft_engine::trace::{Note, Span};
-use weft_engine::{Cause, Device, Engine, OpContext, Payload};
+use weft_engine::{Cause, Device, Engine, OpContext, Payload, PlaceOffset};
 
 /// Elements of a block: with a few operands it fits the cache of one core.
 const BLOCK: usize = 32_768;
@@ -234,11 +234,18 @@ impl Blocks for Hand {
 }
 
 /// The payload of a large op.
-struct Run(Arc<Job>);
+struct Run {
+    job: Arc<Job>,
+    /// Where it was pushed.
+    place: u64,
+}
 
 impl Payload for Run {
+    // SAFETY: eight bytes: a number.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, place)) });
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        let job = self.0;
+        let job = self.job;
         let Some(followers) = job.take() else {
             // It was taken along.
             if let Some(span) = job.span.get() {
@@ -304,7 +311,8 @@ pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Resul
         needs: Mutex::new(needs),
         state: Mutex::new(State::Open(Vec::new())),
     });
-    let pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, Run(Arc::clone(&job)));
+    let run = Run { job: Arc::clone(&job), place: options.note.key() };
+    let pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, run);
     if pushed.is_ok() && flat {
         // Who comes behind more than its arrays cannot run ahead of its turn.
         let follows = call.variables.is_empty() && call.after.is_empty();

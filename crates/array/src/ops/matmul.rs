@@ -7,7 +7,7 @@ use crate::step::{Matmul, Step, StridedLoop};
 use crate::{Access, Array, ArrayError};
 use std::sync::Arc;
 use weft_engine::trace::{Kind, Note};
-use weft_engine::{Cause, Device, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, Device, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// Pushes `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two
 /// are broadcast to the output's.
@@ -66,6 +66,10 @@ struct Shared {
 }
 
 impl Payload for Shared {
+    // SAFETY: a note lies there, and in it a number of eight bytes.
+    const PLACE: Option<PlaceOffset<Self>> =
+        Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, note) + Note::PLACE) });
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let mut starts = [0; 3];
         for (start, array) in starts.iter_mut().zip(&self.arrays) {

@@ -104,7 +104,7 @@ impl TaskGraph {
             }
             steps.push(step);
         }
-        builder.resolve(done, AccessKind::Mutate, &last, true).map_err(failed)?;
+        builder.resolve(done, AccessKind::Mutate, (&last, true), &last).map_err(failed)?;
         let replay = inner.new_replay(builder).map_err(failed)?;
         engine.get().wait_for_room(py, 0)?;
         let options = ReplayOptions {

@@ -6,7 +6,7 @@ mod tracing;
 pub(crate) mod variable;
 pub(crate) mod wait;
 
-pub(crate) use settings::{Given, at_least_one, check_interval};
+pub(crate) use settings::{Given, at_least_one, check_interval, checks};
 
 use crate::interpreter::exceptions::Exceptions;
 use pyo3::prelude::*;
@@ -38,6 +38,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// blas_threads : int, optional
 ///     How many threads BLAS and LAPACK take for a call of `weft.linalg` on this engine's arrays; by default as many as the
 ///     process has set. It is set around each such call and then as before, by threadpoolctl (extra ``machine``).
+/// check : bool, optional
+///     Whether NumPy arrays are guarded while tasks on them are pending: all but these tasks find them read-only, so that a
+///     statement between two calls that writes to one raises. By default what the environment variable ``WEFT_CHECK`` says,
+///     1 or 0; off if it is not set.
 /// name : str, optional
 ///     For messages and names of threads.
 ///
@@ -56,6 +60,8 @@ pub(crate) struct Engine {
     pub(crate) objects: OnceLock<Py<PyAny>>,
     /// The wrapper that a trace puts around callables: called with the callable and its name or None.
     pub(crate) wrap: Mutex<Option<Py<PyAny>>>,
+    /// Whether tasks guard the NumPy arrays that they were given.
+    pub(crate) check: bool,
     /// Threads for a hosted call of BLAS or LAPACK, if not the process's.
     pub(crate) blas_threads: Option<u64>,
 }

@@ -54,6 +54,22 @@ pub(crate) fn at_least_one(py: Python<'_>, what: &str, number: i64) -> PyResult<
     u64::try_from(number).ok().filter(|&number| number > 0).ok_or_else(|| errors::argument_value(py, &message()))
 }
 
+/// Whether ``WEFT_CHECK`` asks for checks.
+pub(crate) fn checks(py: Python<'_>) -> PyResult<bool> {
+    let said = std::env::var_os("WEFT_CHECK");
+    match said.as_deref().map(|said| said.to_string_lossy()).as_deref() {
+        None | Some("" | "0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(other) => {
+            let shown: String = other.chars().take(40).collect();
+            Err(errors::argument_value(
+                py,
+                &format!("the environment variable WEFT_CHECK must be 0 or 1, not '{shown}'"),
+            ))
+        }
+    }
+}
+
 /// Refuses the intervals that `sys.setswitchinterval` refuses.
 pub(crate) fn check_interval(py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
     match seconds {

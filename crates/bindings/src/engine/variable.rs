@@ -53,7 +53,7 @@ impl Variable {
 
     /// The engine that made it.
     #[getter]
-    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+    pub(crate) fn engine(&self, py: Python<'_>) -> Py<Engine> {
         self.engine.clone_ref(py)
     }
 
@@ -81,6 +81,31 @@ impl Variable {
         let failure = py.detach(|| engine.failure(&self.inner))?;
         failure.report();
         Some(errors::of_failure(py, &failure).into_value(py).into_any())
+    }
+
+    /// Makes the last good version the value again, after ops that were to change it failed or were skipped.
+    ///
+    /// Waits for what was pushed. An op that was skipped has not touched what it was to change; one that raised may have.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Returns
+    /// -------
+    /// BaseException or None
+    ///     What it had failed with, which counts as told; None if it had not failed.
+    ///
+    /// Raises
+    /// ------
+    /// RecoveryError
+    ///     If an op that ran had begun to change it. Nothing has changed then: overwrite it.
+    /// WaitTimeoutError
+    ///     If the time ran out.
+    #[pyo3(signature = (timeout=None))]
+    fn recover<'py>(slf: &Bound<'py, Self>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft._engine.recover")?.getattr("recover_one")?.call1((slf, timeout))
     }
 
     /// Waits in asyncio, without blocking the event loop, until every mutation pushed so far has finished.

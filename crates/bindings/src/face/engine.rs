@@ -1,11 +1,11 @@
 //! The methods of `weft.Engine`.
 
-use super::process;
+use super::{process, recover};
 use crate::engine::variable::Variable;
 use crate::engine::wait;
-use crate::engine::{Engine, Given, at_least_one, check_interval};
+use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
 use crate::interpreter::arguments::{
-    self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
+    self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, Check, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
     Priority, StallAfter, SwitchInterval, Timeout, Workers,
 };
 use crate::interpreter::devices;
@@ -76,9 +76,9 @@ impl Engine {
     #[pyo3(
         signature = (workers=None, policy=PolicyName("work_stealing"), *, max_pending_ops=PendingOps(1_048_576),
                      max_pending_bytes=None, on_limit=LimitMode("block"), switch_interval=None,
-                     stall_after=Some(StallAfter(30.0)), blas_threads=None, name=None, **others),
+                     stall_after=Some(StallAfter(30.0)), blas_threads=None, check=None, name=None, **others),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
-                          on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, name=None)"
+                          on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, check=None, name=None)"
     )]
     fn new(
         py: Python<'_>,
@@ -90,6 +90,7 @@ impl Engine {
         switch_interval: Option<SwitchInterval>,
         stall_after: Option<StallAfter>,
         blas_threads: Option<BlasThreads>,
+        check: Option<Check>,
         name: Option<Name<'_>>,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -111,12 +112,13 @@ impl Engine {
         };
         let settings = given.read(py, Gil::new(&exceptions))?;
         check_interval(py, switch_interval)?;
+        let check = check.map_or_else(|| checks(py), |check| Ok(check.0))?;
         let inner = py.detach(|| weft_engine::Engine::new(settings)).map_err(|error| errors::raised(py, error))?;
         if let Some(seconds) = switch_interval {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
         process::register(&inner);
-        Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None), blas_threads })
+        Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None), blas_threads, check })
     }
 
     /// The name it was given, or None.
@@ -162,6 +164,12 @@ impl Engine {
     #[getter]
     fn blas_threads(&self) -> Option<u64> {
         self.blas_threads
+    }
+
+    /// Whether it guards NumPy arrays with pending tasks.
+    #[getter]
+    fn check(&self) -> bool {
+        self.check
     }
 
     /// Whether it was closed.
@@ -428,6 +436,7 @@ impl Engine {
             return Ok(());
         }
         wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_var_with(variable, wait))
+            .map_err(|error| recover::hint_of(py, error, &self.inner, variable))
     }
 
     /// Waits until every access of the variable pushed so far, reads included, has finished.

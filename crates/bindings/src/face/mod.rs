@@ -6,5 +6,7 @@ pub(crate) mod nested;
 mod operand;
 mod part;
 pub(crate) mod process;
+pub(crate) mod recover;
 pub(crate) mod scope;
+pub(crate) mod status;
 mod values;

@@ -47,28 +47,30 @@ pub(crate) fn _all_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(found)
 }
 
-/// Closes all engines: runs pending ops, within `timeout` seconds, and cancels the rest.
+/// Closes all engines: runs pending ops, within `timeout` seconds, and cancels the rest. Answers whether a failure was told here for the
+/// first time.
 #[pyfunction]
-pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
     let deadline = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
     let engines = std::mem::take(&mut ENGINES.lock().unwrap_or_else(PoisonError::into_inner).known);
-    let mut interrupted = None;
+    let (mut interrupted, mut failed) = (None, false);
     let living = engines.iter().filter_map(|(_, engine)| engine.upgrade());
     for engine in living.chain(fork::take_orphans()) {
         let outcome = drain(py, &engine, deadline, interrupted.is_some());
-        if let Err(error) = outcome
-            && interrupted.is_none()
-        {
-            interrupted = Some(error);
+        match outcome {
+            Ok(told) => failed |= told,
+            Err(error) => {
+                interrupted.get_or_insert(error);
+            }
         }
     }
     devices::all().for_each(|kind| kind.shut_down(py));
-    interrupted.map_or(Ok(()), Err)
+    interrupted.map_or(Ok(failed), Err)
 }
 
-/// Closes one engine. Answers the exception that interrupted this, if there was one.
-fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<()> {
+/// Closes one engine. Answers whether a failure was told, or the exception that interrupted this.
+fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<bool> {
     let mut interrupt = None;
     let mut warned = false;
     loop {
@@ -87,7 +89,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
             break;
         }
         match outcome {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(false),
             Err(EngineError::Timeout { .. }) => {
                 if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     break;
@@ -106,7 +108,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
             // No wait will tell of the failed versions any more: tell it here.
             Err(error) => {
                 report(py, errors::raised(py, error));
-                return Ok(());
+                return Ok(true);
             }
         }
     }
@@ -120,7 +122,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     let dropped = stats.cancelled - before + waiting;
     let rest = if begun.is_empty() { String::new() } else { format!(" and left unfinished: {}", begun.join(", ")) };
     say(py, &format!("weft: {} dropped {dropped} ops at exit{rest}", engine.name()));
-    interrupt.map_or(Ok(()), Err)
+    interrupt.map_or(Ok(false), Err)
 }
 
 /// The ops that have begun and not ended, with the lines that pushed them.

@@ -1,5 +1,6 @@
 //! Waits for arrays, and their values.
 
+use super::recover;
 use crate::array::{NDArray, check_look, raised};
 use crate::engine::wait;
 use crate::interpreter::devices::{self, Until};
@@ -33,8 +34,10 @@ impl NDArray {
         check_look(py, array)?;
         match until {
             Until::Read if array.is_done() => {}
-            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
-            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))?,
+            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))
+                .map_err(|error| recover::hint(py, error, array))?,
+            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))
+                .map_err(|error| recover::hint(py, error, array))?,
         }
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
         devices::wait_for(py, array, until, left)

@@ -117,6 +117,8 @@ values! {
     BlasThreads(i64) = "blas_threads is a whole number from 1 to 2**63 - 1";
     /// Whether an op runs after a failure, too.
     AlwaysRun(bool) = "always_run is True or False";
+    /// Whether an engine guards arrays with pending tasks.
+    Check(bool) = "check is True, False or None";
     /// Whether ops that have not started are dropped.
     Cancel(bool) = "cancel is True or False";
     /// Of an engine, a variable or an op.

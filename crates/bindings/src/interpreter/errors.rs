@@ -69,6 +69,23 @@ pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "NestedPushError", (message,))
 }
 
+/// Says why something cannot be recovered, for the exception that spoilt it.
+pub(crate) fn recovery(py: Python<'_>, what: &str, why: &str, op: &str, cause: PyErr) -> PyErr {
+    let message = format!("{what} cannot be recovered: {why} ({op}); overwrite it, or load what was saved");
+    let error = of_class(py, "RecoveryError", (message,));
+    error.set_cause(py, Some(cause));
+    error
+}
+
+/// Adds a note to an exception that does not have it yet. One that takes none stays as it is.
+pub(crate) fn add_note_once(py: Python<'_>, error: &PyErr, note: &str) {
+    let value = error.value(py);
+    let notes: Vec<String> = value.getattr("__notes__").and_then(|notes| notes.extract()).unwrap_or_default();
+    if !notes.iter().any(|known| known == note) {
+        let _ = value.call_method1("add_note", (note,));
+    }
+}
+
 /// The exception of a function on arrays, as an error of weft where NumPy or Python has refused its arguments.
 #[cold]
 pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
@@ -88,8 +105,27 @@ pub(crate) fn out_of_memory(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "OutOfMemoryError", (message,))
 }
 
-/// The exception that a failed version raises: the original one where there is one.
+/// The exception that a failed version raises: the original one where there is one. One that is made here for a native op has
+/// the note that those of callables have.
 pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
+    let exception = exception_of(py, failure);
+    if failure.place() != 0
+        && let Some(place) = Location::of_bits(failure.place()).describe(py)
+        && !is_noted(&exception, py)
+    {
+        add_note_once(py, &exception, &format!("weft: {} pushed at {place}", failure.op()));
+    }
+    exception
+}
+
+/// Whether an exception says which op it is of.
+fn is_noted(exception: &PyErr, py: Python<'_>) -> bool {
+    let notes: Vec<String> =
+        exception.value(py).getattr("__notes__").and_then(|notes| notes.extract()).unwrap_or_default();
+    notes.iter().any(|note| note.starts_with("weft: "))
+}
+
+fn exception_of(py: Python<'_>, failure: &Failure) -> PyErr {
     let message = failure.to_string();
     match failure.cause() {
         Cause::Error(error) => match error.downcast_ref::<Raised>() {

@@ -128,6 +128,15 @@ pub(crate) fn note(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, nam
     engine.note(kind, name, location.bits(), &Asking { py, location })
 }
 
+/// Bytes that such an op writes for its place to be noted: then asking for it takes no time beside the op.
+const WORTH_A_PLACE: usize = 1 << 16;
+
+/// The note of a native op, with the place of its push if it writes so many bytes that it may fail for want of memory.
+#[inline]
+pub(crate) fn placed(py: Python<'_>, note: Note, bytes: usize) -> Note {
+    if bytes < WORTH_A_PLACE { note } else { note.at(Location::here(py).bits()) }
+}
+
 /// The note of an op on arrays that is pushed here; its kind alone if the engine is not traced.
 #[inline]
 pub(crate) fn of_arrays(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, name: &str) -> Note {

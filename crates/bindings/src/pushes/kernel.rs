@@ -197,6 +197,7 @@ impl Kernel {
         let bytes: usize = arrays[self.inputs..].iter().map(|array| array.bytes()).sum();
         last.get().owner().get().wait_for_room(py, bytes as u64)?;
         let note = trace::of_arrays(py, last.get().inner.engine(), Kind::Compute, &self.name);
+        let note = trace::placed(py, note, usize::MAX); // it may refuse its inputs, however small
         let options = PushOptions { note, bytes: bytes as u64, name: Some(&self.name), ..PushOptions::default() };
         let unchanged = self.inputs - self.changed;
         let access = |at: usize| match at {

@@ -252,7 +252,7 @@ impl Loop {
     }
 
     pub(crate) fn options<'a>(py: Python<'_>, output: &Array, name: &'a str) -> PushOptions<'a> {
-        let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
+        let note = trace::placed(py, trace::of_arrays(py, output.engine(), Kind::Compute, name), output.bytes());
         PushOptions { note, name: named(output, name), ..PushOptions::default() }
     }
 

@@ -20,6 +20,9 @@ pub struct PushOptions<'a> {
     pub device: Device,
     /// Whether it runs even if what it sees has failed, or the engine is being cancelled.
     pub always_run: bool,
+    /// Whether the variables that it mutates stand, behind it, for the same memory as those that it reads: its payload does
+    /// nothing, and where it is skipped, what they had begun was begun in that memory, too.
+    pub hands_on: bool,
     /// Bytes it holds while it is pending.
     pub bytes: u64,
     /// What a trace shows of it, if that is more than its name.
@@ -219,6 +222,9 @@ impl Engine {
         let mut flags = OpFlags::default();
         if options.always_run {
             flags.set(OpFlags::ALWAYS_RUN);
+        }
+        if options.hands_on {
+            flags.set(OpFlags::HANDS_ON);
         }
         let mut extra = None;
         if options.name.is_some() || options.bytes > 0 {

@@ -216,14 +216,20 @@ impl Engine {
         failure
     }
 
-    fn check(&self, variable: &Variable) -> Result<(), EngineError> {
-        if !self.owns(variable) {
-            return Err(EngineError::WrongEngine {
-                variable: variable.label(),
-                owner: variable.engine_name().to_owned(),
-                engine: self.name().to_owned(),
-            });
+    /// Refuses another engine's variable.
+    pub(super) fn check_owner(&self, variable: &Variable) -> Result<(), EngineError> {
+        if self.owns(variable) {
+            return Ok(());
         }
+        Err(EngineError::WrongEngine {
+            variable: variable.label(),
+            owner: variable.engine_name().to_owned(),
+            engine: self.name().to_owned(),
+        })
+    }
+
+    fn check(&self, variable: &Variable) -> Result<(), EngineError> {
+        self.check_owner(variable)?;
         if variable.is_deleted() {
             return Err(EngineError::VariableDeleted { variable: variable.label() });
         }

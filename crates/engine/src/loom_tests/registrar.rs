@@ -2,6 +2,7 @@
 //! variable never overlap.
 
 use super::{One, Variable, fill_probe, push, work};
+use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpPtr};
 use crate::sched::{Order, PullNothing, Registrar};
 use crate::sync::Parker;
@@ -179,5 +180,39 @@ fn who_makes_room_leaves_no_finished_op() {
         assert_eq!(shared.registrar.settled(), 1, "without further help");
         shared.work();
         shared.expect_settled(2);
+    });
+}
+
+/// A thread recovers a variable while another fails the op for which that is skipped: it comes before or after, and the count
+/// of failed variables is right.
+#[test]
+fn a_recovery_comes_before_or_after() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let fails = shared.start(&[&shared.y]);
+        push(&shared.registrar, &[&shared.y, &shared.x]); // is skipped
+        let finisher = spawn(&shared, move |shared| {
+            let failure = Arc::new(Failure::new("op #0".to_owned(), Cause::Native(1)));
+            // SAFETY: a running op is this thread's.
+            unsafe { (*fails.as_ptr()).failure = Some(failure) };
+            shared.registrar.drive(Some(fails), &mut PullNothing { register: false });
+        });
+        let recover = |variable: &Variable| {
+            let mut turn = shared.registrar.turn();
+            turn.catch_up();
+            let (tracker, seat) = turn.parts();
+            tracker.recover(seat, variable.node());
+            turn.catch_up();
+        };
+        recover(&shared.x);
+        finisher.join().unwrap();
+        shared.work();
+        shared.expect_settled(2);
+        recover(&shared.x);
+        recover(&shared.y);
+        assert!(!shared.x.node().failed(), "it was skipped");
+        assert!(shared.y.node().failed(), "the op ran");
+        let mut turn = shared.registrar.turn();
+        assert_eq!(turn.parts().0.failed_variables(), 1);
     });
 }

@@ -48,6 +48,8 @@ impl OpFlags {
     pub(crate) const BORROWED: Self = Self(16);
     /// Its pusher has written its priority and `extra`, which most are pushed without.
     const FURNISHED: Self = Self(32);
+    /// Stands for what the ops on what it reads have written: their failure is told of it as it is told of them.
+    pub(crate) const HANDS_ON: Self = Self(64);
     /// Has something to be done when it is settled that others have not.
     pub(crate) const SPECIAL: Self = Self(Self::PRIORITISED.0 | Self::TRACED.0);
 

@@ -201,7 +201,7 @@ impl Run<'_> {
             let text = format!("{}: {}", plan.name_of(step), first_line_of(&cause));
             recorder.failed(number, text);
         }
-        self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause)));
+        self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause).at(plan.place_of(step))));
     }
 
     /// Notes that a member of a step failed. Answers those that fail with it, by their places.

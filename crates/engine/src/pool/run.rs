@@ -131,8 +131,8 @@ impl Pool {
         {
             recorder.failed(number, first_line_of(&cause));
         }
-        // SAFETY: as above.
-        unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), cause))) };
+        // SAFETY: as above; the place can be read when the payload was run.
+        unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), cause).at(Op::place(op)))) };
     }
 
     /// The ops that workers run now. They are pending for as long as the caller has the role.

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Instances of a replay that may be in flight, unless it is said how many.
-const LIMIT: u32 = 2;
+const LIMIT: u32 = 1;
 
 /// Marks a port among what a step needs.
 const PORT: u32 = 1 << 31;
@@ -55,6 +55,8 @@ pub struct StepOptions<'a> {
     pub always_run: bool,
     /// Where it runs, under a policy that tells devices apart. Plain steps run where the replay does.
     pub device: Device,
+    /// Where it was recorded, in a way of the caller's: for [failures](crate::Failure::place). 0 if that is not known.
+    pub place: u64,
 }
 
 struct Port {
@@ -100,6 +102,7 @@ pub struct ReplayBuilder<B> {
     name: Option<Box<str>>,
     steps: Vec<Box<dyn ErasedStep>>,
     names: Vec<Option<Box<str>>>,
+    places: Vec<u64>,
     always_run: Vec<bool>,
     costs: Vec<u32>,
     priorities: Vec<i32>,
@@ -131,6 +134,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
             name: None,
             steps: Vec::new(),
             names: Vec::new(),
+            places: Vec::new(),
             always_run: Vec::new(),
             costs: Vec::new(),
             priorities: Vec::new(),
@@ -150,8 +154,13 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         self.name = Some(name.into());
     }
 
-    /// Says how many pushes of it may be in flight at a time, 2 by default; further ones wait, and their callers do not.
+    /// Says how many pushes of it may be in flight at a time, 1 by default; further ones wait, and their callers do not.
     /// At least 1.
+    ///
+    /// With more than one, a push begins step by step while the one before it ends. The engine orders what lies behind ports,
+    /// and nothing else: **scratch memory in bindings that pushes share is then used by two pushes at once.** Either each push
+    /// has bindings of its own, or each instance has scratch of its own
+    /// ([`StepContext::instance`](crate::StepContext::instance) says which one runs), or the limit stays 1.
     pub fn instances(&mut self, limit: u32) {
         self.limit = limit.max(1);
     }
@@ -168,6 +177,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         let id = StepId(u32::try_from(self.steps.len()).unwrap_or(u32::MAX));
         self.steps.push(Box::new(Erased(step, PhantomData::<fn(&B)>)));
         self.names.push(options.name.map(Into::into));
+        self.places.push(options.place);
         self.always_run.push(options.always_run);
         self.costs.push(options.cost);
         self.priorities.push(options.priority);
@@ -290,19 +300,23 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     /// Says what all users of a port come to, for a caller who knows them better than one by one: each may change a part.
     /// The port is as `kind` to its variables; it has failed if one of `last` has, the steps whose changes nobody changes
     /// after them; else it is as good as new, if they leave nothing of what was there before.
+    ///
+    /// `writers` are all steps that change something there. Only where none of them has run, what was there before the push
+    /// can be [recovered](crate::Engine::recover).
     pub fn resolve(
         &mut self,
         port: PortId,
         kind: AccessKind,
-        last: &[StepId],
-        leaves_nothing: bool,
+        (last, leaves_nothing): (&[StepId], bool),
+        writers: &[StepId],
     ) -> Result<(), EngineError> {
-        let (steps, known) = (self.steps.len(), last.iter().all(|step| self.doer(*step).is_some()));
+        let (steps, known) = (self.steps.len(), last.iter().chain(writers).all(|step| self.doer(*step).is_some()));
         if let Some(port) = self.ports.get_mut(port.index())
             && known
         {
             port.kind = Some(kind);
-            port.resolved = Some(Writers { last: last.iter().map(|step| step.0).collect(), leaves_nothing });
+            let numbers = |steps: &[StepId]| steps.iter().map(|step| step.0).collect();
+            port.resolved = Some(Writers { last: numbers(last), leaves_nothing, all: numbers(writers) });
             return Ok(());
         }
         Err(EngineError::InvalidArgument(format!("there is no port {}, or no such step of {steps}", port.0)))
@@ -339,13 +353,14 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         }
         let port = |port: Port| {
             let mut writers = port.resolved.unwrap_or_else(|| Writers::of(&port.writers));
-            writers.last.iter_mut().for_each(|step| *step = node(*step));
+            writers.last.iter_mut().chain(&mut writers.all).for_each(|step| *step = node(*step));
             PortPlan { kind: port.kind.unwrap_or(AccessKind::Read), writers }
         };
         Ok(Plan::new(Parts {
             name: self.name,
             steps: self.steps,
             names: self.names,
+            places: self.places,
             always_run: self.always_run,
             costs: self.costs,
             priorities: self.priorities,

@@ -52,7 +52,12 @@ pub(crate) enum Outcome {
     /// It was overwritten, whatever it was.
     Overwritten,
     /// The last change of it failed.
-    Failed(Arc<Failure>),
+    Failed {
+        /// Of the step that failed first.
+        failure: Arc<Failure>,
+        /// Whether a step that ran has changed it: what was there before the call is gone.
+        begun: bool,
+    },
 }
 
 /// One port of a call.

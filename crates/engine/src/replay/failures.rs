@@ -3,8 +3,59 @@
 use super::Call;
 use crate::failure::Failure;
 use crate::sync::{AtomicPtr, Ordering};
+use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
+
+/// The steps and ports of a call that failed, by node: by their own failure, or for that of another one.
+#[derive(Default)]
+pub(crate) struct Failures(HashMap<u32, (Arc<Failure>, Began)>);
+
+/// Whether a step that failed has begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Began {
+    /// It ran.
+    Yes,
+    /// It was skipped.
+    No,
+}
+
+impl Failures {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Why a node failed, if it did.
+    pub(super) fn of(&self, node: u32) -> Option<&Arc<Failure>> {
+        self.0.get(&node).map(|(failure, _)| failure)
+    }
+
+    /// Of several nodes that failed, the failure of the one that is named first.
+    pub(super) fn first_of(&self, nodes: &[u32]) -> Option<Arc<Failure>> {
+        nodes.iter().find_map(|node| self.of(*node)).cloned()
+    }
+
+    /// Whether a step did not run, for the failure of another one.
+    pub(super) fn was_skipped(&self, step: u32) -> bool {
+        self.0.get(&step).is_some_and(|(_, began)| *began == Began::No)
+    }
+
+    /// Notes a step that ran, and failed.
+    pub(super) fn failed(&mut self, step: u32, failure: Arc<Failure>) {
+        self.0.insert(step, (failure, Began::Yes));
+    }
+
+    /// Notes a step that was skipped, or a port whose value had failed before the call.
+    pub(super) fn skipped(&mut self, node: u32, failure: Arc<Failure>) {
+        self.0.insert(node, (failure, Began::No));
+    }
+
+    /// Notes a member whose step has left it out, unless it is known to have failed.
+    pub(super) fn left_out(&mut self, member: u32, failure: &Arc<Failure>) {
+        self.0.entry(member).or_insert_with(|| (Arc::clone(failure), Began::No));
+    }
+}
 
 /// A step that failed, and why.
 pub(crate) struct Failed {

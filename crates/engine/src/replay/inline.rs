@@ -1,12 +1,11 @@
 //! A replay on the caller's thread, for a caller that knows that all accesses are granted.
 
 use super::plan::{Plan, PortPlan};
-use super::{Outcome, PortId, StepContext};
+use super::{Failures, Outcome, PortId, StepContext};
 use crate::EngineError;
 use crate::failure::{Cause, Failure};
 use crate::quiet::{attempt, message_of, quietly};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A port whose last change failed, in a replay that was run inline.
@@ -40,19 +39,19 @@ impl Plan {
                 self.label_of(celled.step)
             )));
         }
-        let mut failed: HashMap<u32, Arc<Failure>> = HashMap::new();
+        let mut failed = Failures::default();
         let mut failures = InlineFailures::default();
         for step in 0..self.step_count() {
             if !failed.is_empty() && !self.runs_always(step) {
-                let cause = self.needs.of(step).iter().find_map(|needed| failed.get(needed)).cloned();
+                let cause = failed.first_of(self.needs.of(step));
                 if let Some(cause) = cause {
                     // SAFETY: the caller's promise.
                     let skip = || unsafe { self.step(step).skipped(bindings) };
                     quietly(skip);
                     for member in self.members_of(step) {
-                        failed.insert(self.node_of(*member), Arc::clone(&cause));
+                        failed.skipped(self.node_of(*member), Arc::clone(&cause));
                     }
-                    failed.insert(step, cause);
+                    failed.skipped(step, cause);
                     continue;
                 }
             }
@@ -75,11 +74,11 @@ impl Plan {
             let result = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
             let of_step = result.err().map(|cause| (step, cause));
             for (node, cause) in of_members.into_inner().into_iter().chain(of_step) {
-                let failure = Arc::new(Failure::new(self.label_of(node), cause));
+                let failure = Arc::new(Failure::new(self.label_of(node), cause).at(self.place_of(node)));
                 for member in self.members_behind(node) {
-                    failed.entry(self.node_of(member)).or_insert_with(|| Arc::clone(&failure));
+                    failed.left_out(self.node_of(member), &failure);
                 }
-                failed.insert(node, Arc::clone(&failure));
+                failed.failed(node, Arc::clone(&failure));
                 failures.steps.push(failure);
             }
         }
@@ -95,11 +94,11 @@ impl Plan {
     ///
     /// As for [`run_inline`](Self::run_inline).
     #[cold]
-    unsafe fn leave_out(&self, step: u32, bindings: *const (), failed: &mut HashMap<u32, Arc<Failure>>) {
+    unsafe fn leave_out(&self, step: u32, bindings: *const (), failed: &mut Failures) {
         for (at, member) in self.members_of(step).iter().enumerate() {
-            let cause = self.needs_of_member(*member).iter().find_map(|needed| failed.get(needed)).cloned();
+            let cause = failed.first_of(self.needs_of_member(*member));
             if let Some(cause) = cause {
-                failed.insert(self.node_of(*member), cause);
+                failed.skipped(self.node_of(*member), cause);
                 // SAFETY: the caller's promise.
                 quietly(|| unsafe { self.step(step).left_out(bindings, at) });
             }
@@ -107,9 +106,9 @@ impl Plan {
     }
 
     #[cold]
-    fn failed_ports(&self, failed: &HashMap<u32, Arc<Failure>>) -> Vec<PortFailure> {
-        let failure = |(at, port): (u32, &PortPlan)| match port.writers.outcome(|step| failed.get(&step).cloned()) {
-            Outcome::Failed(failure) => Some(PortFailure { port: PortId(at), failure }),
+    fn failed_ports(&self, failed: &Failures) -> Vec<PortFailure> {
+        let failure = |(at, port): (u32, &PortPlan)| match port.writers.outcome(failed) {
+            Outcome::Failed { failure, .. } => Some(PortFailure { port: PortId(at), failure }),
             Outcome::Kept | Outcome::Overwritten => None,
         };
         (0..).zip(&self.ports).filter_map(failure).collect()

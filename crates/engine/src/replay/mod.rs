@@ -75,7 +75,7 @@ pub(crate) use binding::{Bound, Clash};
 pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
 pub(crate) use call::{Call, Ended, Outcome, label};
 pub(crate) use calls::Calls;
-pub(crate) use failures::Failed;
+pub(crate) use failures::{Failed, Failures};
 pub use inline::{InlineFailures, PortFailure};
 pub(crate) use instance::{Instance, Part};
 pub(crate) use plan::Plan;

@@ -5,8 +5,7 @@ use super::calls::Spare;
 use super::shape::{Rows, Shape};
 use super::slots::Slots;
 use super::step::ErasedStep;
-use super::{Call, Outcome};
-use crate::failure::Failure;
+use super::{Call, Failures, Outcome};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::AccessKind;
@@ -38,6 +37,8 @@ pub(crate) struct Writers {
     pub(super) last: Box<[u32]>,
     /// Whether they leave nothing of what was there before.
     pub(super) leaves_nothing: bool,
+    /// All steps that change anything there.
+    pub(super) all: Box<[u32]>,
 }
 
 impl Writers {
@@ -45,13 +46,17 @@ impl Writers {
     pub(super) fn of(writers: &[(u32, AccessKind)]) -> Self {
         let overwrites = writers.iter().rposition(|(_, kind)| *kind == AccessKind::Overwrite);
         let last = writers[overwrites.unwrap_or(0)..].iter().map(|(step, _)| *step).collect();
-        Self { last, leaves_nothing: overwrites.is_some() }
+        let all = writers.iter().map(|(step, _)| *step).collect();
+        Self { last, leaves_nothing: overwrites.is_some(), all }
     }
 
     /// What has become of the port, by what failed.
-    pub(super) fn outcome(&self, failure: impl Fn(u32) -> Option<Arc<Failure>>) -> Outcome {
-        match self.last.iter().rev().find_map(|step| failure(*step)) {
-            Some(failure) => Outcome::Failed(failure),
+    pub(super) fn outcome(&self, failures: &Failures) -> Outcome {
+        match self.last.iter().rev().find_map(|step| failures.of(*step)) {
+            Some(failure) => {
+                let begun = self.all.iter().any(|step| !failures.was_skipped(*step));
+                Outcome::Failed { failure: Arc::clone(failure), begun }
+            }
             None if self.leaves_nothing => Outcome::Overwritten,
             None => Outcome::Kept,
         }
@@ -63,6 +68,8 @@ pub(crate) struct Plan {
     pub(crate) name: Option<Box<str>>,
     pub(super) steps: Box<[Box<dyn ErasedStep>]>,
     pub(super) names: Box<[Option<Box<str>>]>,
+    /// Where each was recorded.
+    places: Box<[u64]>,
     pub(super) always_run: Box<[bool]>,
     pub(crate) ports: Box<[PortPlan]>,
     /// What a step sees: earlier steps, and ports by the numbers behind those of the steps. Behind the rows of steps are those of
@@ -107,6 +114,7 @@ pub(super) struct Parts {
     pub(super) name: Option<Box<str>>,
     pub(super) steps: Vec<Box<dyn ErasedStep>>,
     pub(super) names: Vec<Option<Box<str>>>,
+    pub(super) places: Vec<u64>,
     pub(super) always_run: Vec<bool>,
     pub(super) costs: Vec<u32>,
     pub(super) priorities: Vec<i32>,
@@ -128,6 +136,7 @@ impl Plan {
             name,
             steps,
             names,
+            places,
             always_run,
             costs,
             mut priorities,
@@ -162,6 +171,7 @@ impl Plan {
         Arc::new(Self {
             name,
             names: names.into(),
+            places: places.into(),
             always_run: always_run.into(),
             ports: ports.into(),
             needs: Rows::new(steps.len() + members.len(), &needs),
@@ -360,5 +370,10 @@ impl Plan {
     /// The step, as messages name an op.
     pub(crate) fn label_of(&self, step: u32) -> String {
         format!("op '{}'", self.name_of(step))
+    }
+
+    /// Where a step was recorded; 0 if that is not known, as of members.
+    pub(crate) fn place_of(&self, step: u32) -> u64 {
+        self.places.get(step as usize).copied().unwrap_or(0)
     }
 }

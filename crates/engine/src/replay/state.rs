@@ -3,13 +3,12 @@
 use super::ahead::fetch;
 use super::ready::Ready;
 use super::shape::{FEW, Shape};
-use super::{Call, Ended, Instance, NONE, Outcome, Plan};
+use super::{Call, Ended, Failures, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::OpFlags;
 use crate::quiet::quietly;
 use crate::random::{below, number};
 use crate::trace::Ran;
-use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
 
@@ -95,7 +94,7 @@ pub(crate) struct Todo {
     pub(crate) left: *const Call,
     pub(crate) ended: *const Call,
     /// Failures that nobody needs any more.
-    pub(crate) failures: Option<HashMap<u32, Arc<Failure>>>,
+    pub(crate) failures: Option<Failures>,
 }
 
 impl Todo {
@@ -130,7 +129,7 @@ pub(super) struct State {
     ready_count: u64,
     ready_time: u64,
     /// Steps and ports that failed, by node.
-    failures: HashMap<u32, Arc<Failure>>,
+    failures: Failures,
     cancelled: bool,
     ran: Option<Ran>,
 }
@@ -146,7 +145,7 @@ impl State {
             ready: Ready::new(steps as usize),
             ready_count: 0,
             ready_time: 0,
-            failures: HashMap::new(),
+            failures: Failures::default(),
             cancelled: false,
             ran: None,
         }
@@ -219,7 +218,7 @@ impl State {
                 self.done(instance, shape, node, todo);
             } else {
                 if let Some(failure) = self.call().take_incoming(node - steps) {
-                    self.failures.insert(node, failure);
+                    self.failures.skipped(node, failure);
                 }
                 self.count_down(instance, shape, node, todo);
             }
@@ -245,9 +244,9 @@ impl State {
     /// Notes that a step failed: for those that need it, and for the engine to report.
     #[cold]
     fn note_failure(&mut self, plan: &Plan, failed: Box<super::Failed>) {
-        self.failures.insert(failed.step, Arc::clone(&failed.failure));
+        self.failures.failed(failed.step, Arc::clone(&failed.failure));
         for member in plan.members_behind(failed.step) {
-            self.failures.entry(plan.node_of(member)).or_insert_with(|| Arc::clone(&failed.failure));
+            self.failures.left_out(plan.node_of(member), &failed.failure);
             self.call().note_ended(Ended::Skipped);
         }
         if matches!(failed.failure.cause(), Cause::Cancelled) {
@@ -340,8 +339,8 @@ impl State {
     fn leave_out(&mut self, plan: &Plan, step: u32) {
         for (at, member) in plan.members_of(step).iter().enumerate() {
             let needs = plan.needs_of_member(*member);
-            let Some(failure) = needs.iter().find_map(|node| self.failures.get(node).cloned()) else { continue };
-            self.failures.insert(plan.node_of(*member), failure);
+            let Some(failure) = self.failures.first_of(needs) else { continue };
+            self.failures.skipped(plan.node_of(*member), failure);
             self.call().note_ended(Ended::Skipped);
             // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
             quietly(|| unsafe { plan.step(step).left_out(self.call().bindings(), at) });
@@ -359,7 +358,7 @@ impl State {
     /// What has become of a port: the failure of the last step that changed it, unless one behind it overwrote it.
     #[cold]
     fn outcome(&self, plan: &Plan, port: u32) -> Outcome {
-        plan.ports[port as usize].writers.outcome(|step| self.failures.get(&step).cloned())
+        plan.ports[port as usize].writers.outcome(&self.failures)
     }
 
     #[inline]
@@ -438,7 +437,7 @@ impl State {
 
     /// What a step would see that has failed: of several failures, that of what was named first.
     fn failure_for(&self, plan: &Plan, step: u32) -> Option<Arc<Failure>> {
-        plan.needs.of(step).iter().find_map(|node| self.failures.get(node).cloned())
+        self.failures.first_of(plan.needs.of(step))
     }
 
     /// The same as [`is_doomed`](Self::is_doomed), noting why: those that need it are to be skipped for that, too.
@@ -454,9 +453,9 @@ impl State {
         };
         self.call().note_ended(ended);
         for member in plan.members_of(step) {
-            self.failures.insert(plan.node_of(*member), Arc::clone(&failure));
+            self.failures.skipped(plan.node_of(*member), Arc::clone(&failure));
         }
-        self.failures.insert(step, failure);
+        self.failures.skipped(step, failure);
         true
     }
 

@@ -181,7 +181,8 @@ impl Tracker {
             let left = unsafe { *access };
             let kind = left.kind();
             let (kind, settled) = match &outcome {
-                PortOutcome::Failed(failure) => (kind, Settled::Failed(failure)),
+                PortOutcome::Failed { failure, begun: true } => (kind, Settled::Failed(failure)),
+                PortOutcome::Failed { failure, begun } => (kind, Settled::Skipped { failure, begun: *begun }),
                 // As good as new, whatever was there before.
                 PortOutcome::Overwritten if kind.makes_version() => (AccessKind::Overwrite, Settled::Done),
                 _ => (kind, Settled::Done),
@@ -189,7 +190,7 @@ impl Tracker {
             AccessNode::mark_left(access);
             self.leave_variable(seat, &left, kind, settled);
         }
-        if let PortOutcome::Failed(failure) = outcome {
+        if let PortOutcome::Failed { failure, .. } = outcome {
             self.outbox.failures.push(failure);
         }
     }

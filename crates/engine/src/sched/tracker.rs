@@ -63,6 +63,13 @@ pub(crate) struct Tracker {
     pub(super) accesses: usize,
 }
 
+/// Why a ready op must not run.
+struct Obstacle {
+    failure: Arc<Failure>,
+    /// Whether what it was to write is no longer as it was, nevertheless.
+    begun: bool,
+}
+
 // SAFETY: everything it points to belongs to the engine, and the role makes its user alone.
 unsafe impl Send for Tracker {}
 
@@ -140,7 +147,7 @@ impl Tracker {
                     self.trace_ready(op);
                     match self.obstacle(seat, op) {
                         None => self.queues.insert(op, &mut take_over),
-                        Some(failure) => self.skip(seat, op, failure),
+                        Some(obstacle) => self.skip(seat, op, obstacle),
                     }
                 }
                 OpKind::Probe => self.answer(seat, op),
@@ -156,37 +163,43 @@ impl Tracker {
 
     /// Why a ready op must not run.
     #[inline]
-    fn obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Arc<Failure>> {
+    fn obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Obstacle> {
         // A trace alone is none.
         if self.cancelling || self.failed_variables > 0 { self.look_for_obstacle(seat, op) } else { None }
     }
 
-    fn look_for_obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Arc<Failure>> {
+    fn look_for_obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Obstacle> {
         // SAFETY: as in sort(), here and below.
-        let always = unsafe { (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) };
+        let flags = unsafe { (*op.as_ptr()).flags };
+        let always = flags.has(OpFlags::ALWAYS_RUN);
         if self.cancelling && !always {
             self.counts.cancelled += 1;
             // SAFETY: as above.
             let label = unsafe { replay::label(op) };
-            return Some(Arc::new(Failure::new(label, Cause::Cancelled)));
+            // What it was to hand on may be anything.
+            let begun = flags.has(OpFlags::HANDS_ON);
+            return Some(Obstacle { failure: Arc::new(Failure::new(label, Cause::Cancelled)), begun });
         }
         if always || self.failed_variables == 0 {
             return None;
         }
         let (first, count) = Op::accesses(op.as_ptr());
-        (0..count)
+        let mut failed = (0..count)
             // SAFETY: the op's accesses are as many, and live as long as it does.
             .map(|index| unsafe { &*first.add(index) })
             .filter(|access| access.kind().sees_value())
-            .find_map(|access| access.var().failure(seat))
+            .filter_map(|access| Some((access.var().failure(seat)?, access.var().has_begun(seat))));
+        let (failure, begun) = failed.next()?;
+        let hands_on = flags.has(OpFlags::HANDS_ON);
+        Some(Obstacle { failure, begun: hands_on && (begun || failed.any(|(_, begun)| begun)) })
     }
 
-    fn skip(&mut self, seat: &Seat, op: OpPtr, failure: Arc<Failure>) {
+    fn skip(&mut self, seat: &Seat, op: OpPtr, Obstacle { failure, begun }: Obstacle) {
         self.trace_skip(op, &failure);
         if !matches!(failure.cause(), Cause::Cancelled) {
             self.counts.skipped += 1;
         }
-        self.leave(seat, op.as_ptr(), Some(&failure), true);
+        self.leave(seat, op.as_ptr(), Settled::Skipped { failure: &failure, begun }, true);
         self.settled_tickets += 1;
         self.outbox.failures.push(failure);
         self.outbox.skip(op);
@@ -221,14 +234,14 @@ impl Tracker {
                 self.note_failure(Arc::clone(failure));
             }
         }
-        self.leave(seat, op.as_ptr(), failure.as_ref(), late);
+        self.leave(seat, op.as_ptr(), failure.as_ref().map_or(Settled::Done, Settled::Failed), late);
         // SAFETY: the op is settled and its payload was run.
         unsafe { self.free(op.as_ptr()) };
     }
 
     /// Counts a user's op out and leaves its variables.
     #[inline]
-    fn leave(&mut self, seat: &Seat, op: *mut Op, failure: Option<&Arc<Failure>>, late: bool) {
+    fn leave(&mut self, seat: &Seat, op: *mut Op, settled: Settled<'_>, late: bool) {
         self.counts.completed += 1;
         // SAFETY: as in settle().
         let (epoch, flags) = unsafe {
@@ -239,9 +252,9 @@ impl Tracker {
         };
         if flags.has(OpFlags::SPECIAL) {
             self.settled_prioritised += usize::from(flags.has(OpFlags::PRIORITISED));
-            self.trace_settled(op, failure, late);
+            self.trace_settled(op, settled.failure(), late);
         }
-        self.leave_variables(seat, op, failure.map_or(Settled::Done, Settled::Failed));
+        self.leave_variables(seat, op, settled);
         let sleepers = &mut self.outbox.sleepers;
         self.epochs.leave(epoch, |waiter| {
             if waiter.answer(None) {
@@ -265,14 +278,28 @@ impl Tracker {
     pub(super) fn leave_variable(&mut self, seat: &Seat, access: &AccessNode, kind: AccessKind, settled: Settled<'_>) {
         let list = &mut self.granted;
         let ended = access.var().leave(seat, kind, settled, |access| grant(list, access));
-        match (settled, ended) {
-            (Settled::Done, None) => {}
-            (Settled::Failed(_), None) => self.failed_variables += usize::from(kind.makes_version()),
-            (Settled::Done, Some(ended)) => {
+        match (settled.failure(), ended) {
+            (None, None) => {}
+            (Some(_), None) => self.failed_variables += usize::from(kind.makes_version()),
+            (None, Some(ended)) => {
                 self.failed_variables -= 1;
                 self.outbox.failures.push(ended);
             }
-            (Settled::Failed(_), Some(ended)) => self.outbox.failures.push(ended),
+            (Some(_), Some(ended)) => self.outbox.failures.push(ended),
+        }
+    }
+
+    /// Variables whose last version failed.
+    #[cfg(loom)]
+    pub(crate) fn failed_variables(&self) -> usize {
+        self.failed_variables
+    }
+
+    /// Makes a variable's last good version the value again, if it is there.
+    pub(crate) fn recover(&mut self, seat: &Seat, node: &VarNode) {
+        if let Some(ended) = node.recover(seat) {
+            self.failed_variables -= 1;
+            self.outbox.failures.push(ended);
         }
     }
 

@@ -51,13 +51,30 @@ pub struct Note {
     pub(crate) name: u32,
     pub(crate) place: u32,
     pub(crate) kind: Option<Kind>,
+    /// Where it was pushed, in the pusher's words; 0 if nobody has said.
+    pub(super) key: u64,
 }
 
 impl Note {
     /// A note that says what the op is, and no more: its name and place are those of the push.
     #[must_use]
     pub const fn of(kind: Kind) -> Self {
-        Self { trace: 0, name: 0, place: 0, kind: Some(kind) }
+        Self { trace: 0, name: 0, place: 0, kind: Some(kind), key: 0 }
+    }
+
+    /// How many bytes behind its start the eight of its [place](Self::at) lie, for payloads that keep a note.
+    pub const PLACE: usize = std::mem::offset_of!(Self, key);
+
+    /// The note, which also says where the op is pushed, in a way of the pusher's: for failures, traced or not.
+    #[must_use]
+    pub const fn at(self, place: u64) -> Self {
+        Self { key: place, ..self }
+    }
+
+    /// Where the op was pushed; 0 if nobody has said.
+    #[must_use]
+    pub const fn key(self) -> u64 {
+        self.key
     }
 
     /// The note, which says that the op is of this kind if it has not said what it is.
@@ -106,5 +123,5 @@ pub(crate) fn note(
     let (name_number, place) = known.unwrap_or_default();
     let name = name_number.or_else(|| Some(find()?.name_number(name))).unwrap_or(0);
     let place = place.or_else(|| Some(find()?.place_number(key, &describe.place(key)))).unwrap_or(0);
-    Note { trace, name, place, kind: Some(kind) }
+    Note { trace, name, place, kind: Some(kind), key }
 }

@@ -6,6 +6,18 @@ use crate::failure::Failure;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering, UnsafeCell};
 use std::sync::Arc;
 
+/// What is left of a variable's last good version.
+pub(crate) enum Health {
+    /// An op holds the variable alone.
+    Busy,
+    /// It is the value. `made` says whether an op has ever made one.
+    Good { made: bool },
+    /// What came after it failed without having begun: it is there.
+    Kept { failure: Arc<Failure>, made: bool },
+    /// What came after it has begun.
+    Spoilt(Arc<Failure>),
+}
+
 /// What all handles on, and all accesses of, one variable share.
 ///
 /// Two halves on separate cache lines: pushers count versions on one, the registrar keeps the
@@ -129,8 +141,11 @@ impl VarNode {
         let before = self.tracked.queue.with_mut(|queue| unsafe {
             // The parent's accesses are not ours to drop; the failure is.
             let mut before = (*queue).failure.take();
+            let (begun, made) = ((*queue).begun, (*queue).made);
             queue.write(Queue::new());
             (*queue).failure = if unfinished { Some(lost()) } else { before.take() };
+            // What the parent was about to write may be half of it here.
+            ((*queue).begun, (*queue).made) = (begun || unfinished, made);
             // ORDERING: published by the Release below, as is the count.
             self.tracked.failed.store((*queue).failure.is_some(), Ordering::Relaxed);
             before
@@ -167,11 +182,7 @@ impl VarNode {
         self.tracked.queue.with_mut(|queue| unsafe {
             let mut ended = None;
             if kind.makes_version() {
-                match settled {
-                    Settled::Done if kind == AccessKind::Overwrite => ended = (*queue).failure.take(),
-                    Settled::Done => {}
-                    Settled::Failed(failure) => ended = (*queue).failure.replace(Arc::clone(failure)),
-                }
+                ended = (*queue).note(kind, settled);
                 let failed = (*queue).failure.is_some();
                 // ORDERING: published by the Release below.
                 self.tracked.failed.store(failed, Ordering::Relaxed);
@@ -195,6 +206,39 @@ impl VarNode {
     pub(crate) fn failure(&self, _seat: &Seat) -> Option<Arc<Failure>> {
         // SAFETY: the seat proves that no other thread is in the queue.
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.clone() })
+    }
+
+    /// Whether an op that ran has changed what the last good version left.
+    pub(crate) fn has_begun(&self, _seat: &Seat) -> bool {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).begun })
+    }
+
+    /// How far the last good version is from being the value: see [`Health`].
+    pub(crate) fn health(&self, _seat: &Seat) -> Health {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe {
+            let (made, queue) = ((*queue).made, &*queue);
+            match &queue.failure {
+                _ if !queue.writer.is_null() => Health::Busy,
+                None => Health::Good { made },
+                Some(failure) if queue.begun => Health::Spoilt(Arc::clone(failure)),
+                Some(failure) => Health::Kept { failure: Arc::clone(failure), made },
+            }
+        })
+    }
+
+    /// Makes the last good version the value again, if it is [kept](Health::Kept). Answers the failure that this ends, to be
+    /// dropped elsewhere.
+    pub(crate) fn recover(&self, seat: &Seat) -> Option<Arc<Failure>> {
+        if !matches!(self.health(seat), Health::Kept { .. }) {
+            return None;
+        }
+        // SAFETY: the seat proves that no other thread is in the queue.
+        let ended = self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.take() });
+        // ORDERING: a fact for whoever asks; ops and waits that come behind look under the role.
+        self.tracked.failed.store(false, Ordering::Relaxed);
+        ended
     }
 
     /// Notes that whoever `access` waits for is being lifted; see `Queue::lift`.

@@ -11,8 +11,26 @@ use std::sync::Arc;
 pub(crate) enum Settled<'a> {
     /// It did its work.
     Done,
-    /// It raised, or was skipped for this failure of another one.
+    /// It did not run, for this failure of another one: what it was to write is as it was.
+    Skipped {
+        /// Of the other one.
+        failure: &'a Arc<Failure>,
+        /// Whether what it was to write is no longer as it was all the same, as it stands for what the other one wrote.
+        begun: bool,
+    },
+    /// It ran, and failed with this; what it was to write may be half of it.
     Failed(&'a Arc<Failure>),
+}
+
+impl<'a> Settled<'a> {
+    /// Why there is no new version.
+    #[inline]
+    pub(crate) fn failure(self) -> Option<&'a Arc<Failure>> {
+        match self {
+            Self::Done => None,
+            Self::Skipped { failure, .. } | Self::Failed(failure) => Some(failure),
+        }
+    }
 }
 
 /// Grants and queued accesses of one variable.
@@ -24,6 +42,10 @@ pub(super) struct Queue {
     pub(super) head: *mut AccessNode,
     tail: *mut AccessNode,
     pub(super) failure: Option<Arc<Failure>>,
+    /// Whether an op that ran has begun to change what the last good version left. Never so without a failure.
+    pub(super) begun: bool,
+    /// Whether an op has ever made a good version.
+    pub(super) made: bool,
     /// All queued accesses, and those that they wait for, are of ops of at least this priority.
     lifted: i32,
     /// The same, but without the reads at the end, which do not wait for each other.
@@ -38,8 +60,36 @@ impl Queue {
             head: ptr::null_mut(),
             tail: ptr::null_mut(),
             failure: None,
+            begun: false,
+            made: false,
             lifted: i32::MIN,
             lifted_for_reads: i32::MIN,
+        }
+    }
+
+    /// Notes what an op has made of the version that it was to make. Answers the failure that this ends.
+    #[inline]
+    pub(super) fn note(&mut self, kind: AccessKind, settled: Settled<'_>) -> Option<Arc<Failure>> {
+        match settled {
+            Settled::Done if kind == AccessKind::Overwrite => {
+                (self.begun, self.made) = (false, true);
+                self.failure.take()
+            }
+            Settled::Done => {
+                // An op that runs always has changed what was broken.
+                let failed = self.failure.is_some();
+                self.begun |= failed;
+                self.made |= !failed;
+                None
+            }
+            Settled::Skipped { failure, begun } => {
+                self.begun |= begun;
+                self.failure.replace(Arc::clone(failure))
+            }
+            Settled::Failed(failure) => {
+                self.begun = true;
+                self.failure.replace(Arc::clone(failure))
+            }
         }
     }
 

@@ -109,6 +109,38 @@ fn versions_keep_failures() {
 }
 
 #[test]
+fn what_ran_has_begun() {
+    let failure = Arc::new(Failure::new("one".to_owned(), Cause::Cancelled));
+    let skipped = |begun| Settled::Skipped { failure: &failure, begun };
+    let failed = Settled::Failed(&failure);
+    // What ops do in turn, and whether the version before them is there.
+    let cases: [(&[(AccessKind, Settled<'_>)], bool); 7] = [
+        (&[(Mutate, skipped(false)), (Overwrite, skipped(false))], true),
+        (&[(Mutate, failed)], false),
+        (&[(Overwrite, failed), (Mutate, skipped(false))], false),
+        (&[(Mutate, skipped(false)), (Mutate, Settled::Done)], false),
+        (&[(Mutate, failed), (Overwrite, Settled::Done), (Mutate, skipped(false))], true),
+        (&[(Mutate, skipped(true)), (Mutate, skipped(false))], false),
+        (&[(Mutate, skipped(false)), (Read, failed)], true),
+    ];
+    for (number, (ops, kept)) in cases.into_iter().enumerate() {
+        let mut queue = Queue::new();
+        for (at, (kind, settled)) in ops.iter().enumerate() {
+            assert!(queue.enter(*kind));
+            queue.leave_as(at, *settled);
+        }
+        assert!(queue.node.failed());
+        assert_eq!(queue.node.recover(&Queue::seat()).is_some(), kept, "case {number}");
+        assert_ne!(queue.node.failed(), kept, "case {number}");
+    }
+    let mut queue = Queue::new();
+    queue.enter(Mutate);
+    queue.leave_as(0, skipped(false));
+    queue.enter(Overwrite);
+    assert!(queue.node.recover(&Queue::seat()).is_none(), "an op has it");
+}
+
+#[test]
 fn who_withdraws_was_never_there() {
     let mut queue = Queue::new();
     for kind in [Read, Exclusive, Read, Mutate, Read, Exclusive] {

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use weft_engine::{
-    AccessKind, Accesses, Cause, Completion, Engine, EngineError, Failure, OpContext, Payload, PushOptions, Variable,
+    AccessKind, Accesses, Cause, Completion, Engine, EngineError, Failure, OpContext, Payload, PushOptions,
+    Recoverable, Variable,
 };
 
 /// What completes ops elsewhere: one thread that does what it is sent.
@@ -285,10 +286,15 @@ impl World {
             // SAFETY: everything has run.
             let value = unsafe { *self.places[slot].value.get() };
             let failure = self.engine.failure(variable).map(|failure| root(&failure));
-            let outcome = Outcome { value, version: variable.version(), failure };
+            let begun = matches!(self.engine.recoverable(variable), Ok(Recoverable::Spoilt(_)));
+            let outcome = Outcome { value, version: variable.version(), failure, begun };
             if outcome != *expected || variable.completed_version() != expected.version {
                 let completed = variable.completed_version();
                 return Err(format!("slot {slot}: {outcome:?}, completed {completed}, not {expected:?}"));
+            }
+            self.engine.recover(&[variable]).map_err(|error| error.to_string())?;
+            if variable.has_failed() != begun {
+                return Err(format!("slot {slot}: recovered, and not as it was: {outcome:?}"));
             }
         }
         self.compare_log()

@@ -11,6 +11,8 @@ pub(crate) struct Outcome {
     pub(crate) version: u64,
     /// The op that spoiled the last version.
     pub(crate) failure: Option<usize>,
+    /// Whether an op that ran has changed what the last good version left.
+    pub(crate) begun: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,9 +101,11 @@ impl Model {
                 _ => made(kind, variable.value, saw),
             };
             if op.end != End::Done {
-                variable.failure = Some(id);
+                (variable.failure, variable.begun) = (Some(id), true);
             } else if kind == AccessKind::Overwrite {
-                variable.failure = None;
+                (variable.failure, variable.begun) = (None, false);
+            } else {
+                variable.begun = variable.failure.is_some();
             }
         }
         if op.end != End::Done {

@@ -65,6 +65,50 @@ fn only_what_needs_it_fails() {
     }
 }
 
+/// Of `m *= 0.9; m += g; p -= m` with a gradient that fails, `m` was changed and `p` was not.
+#[test]
+fn what_no_step_began_to_change_is_recovered() {
+    let _watchdog = Watchdog::new("what no step began to change is recovered");
+    for (kind, resolves) in [(StepKind::Plain, false), (StepKind::Hosted, false), (StepKind::Plain, true)] {
+        let engine = engine(2);
+        let mut builder = ReplayBuilder::new();
+        let [moments, weights] = [(); 2].map(|()| builder.port());
+        let gradient = failing(&mut builder, kind, false);
+        let (decays, adds, updates) =
+            (step(&mut builder, "decays"), step(&mut builder, "adds"), step(&mut builder, "updates"));
+        for (later, earlier) in [(adds, gradient), (adds, decays), (updates, adds)] {
+            builder.needs(later, earlier).expect("an earlier step");
+        }
+        let uses = [(decays, moments), (adds, moments), (updates, weights)];
+        for (step, port) in uses {
+            if resolves {
+                builder.touches(step, port, true).expect("there is the port");
+            } else {
+                builder.uses(step, port, AccessKind::Mutate).expect("there is the port");
+            }
+        }
+        if resolves {
+            let resolved = [(moments, adds, vec![decays, adds]), (weights, updates, vec![updates])];
+            for (port, last, writers) in resolved {
+                builder.resolve(port, AccessKind::Mutate, (&[last], false), &writers).expect("there is the port");
+            }
+        }
+        let replay = engine.new_replay(builder).expect("a replay");
+        let variables = [(); 2].map(|()| engine.new_variable(None));
+        let bound = [(moments, &variables[0]), (weights, &variables[1])];
+        let log = Arc::new(Log::default());
+        engine.push_replay(&replay, &bound, Arc::clone(&log), &ReplayOptions::default()).expect("an open engine");
+        for variable in &variables {
+            assert!(matches!(engine.wait_for_var(variable), Err(EngineError::Failed(_))));
+        }
+        assert_eq!(*log.steps.lock().expect("no panic"), ["decays"]);
+        engine.recover(&variables.each_ref()).expect("its own variables");
+        assert!(engine.wait_for_var(&variables[0]).is_err(), "a step has changed it");
+        engine.wait_for_var(&variables[1]).expect("none has");
+        engine.close(false, None, None).expect("the failure was told");
+    }
+}
+
 #[test]
 fn a_failed_port_skips_what_sees_it() {
     let _watchdog = Watchdog::new("a failed port skips what sees it");

@@ -186,3 +186,39 @@ fn of_calls_that_lack_an_instance_alone_the_urgent_one_goes_first() {
     engine.wait_for_all().expect("no step fails");
     assert_eq!(*order.lock().expect("no panic"), [0, 4, 2, 1, 3]);
 }
+
+/// What pushes share is one's at a time, unless more instances are asked for.
+#[test]
+fn a_push_begins_when_the_one_before_has_ended() {
+    let _watchdog = Watchdog::new("a push begins when the one before has ended");
+    for limit in [None, Some(2)] {
+        let engine = engine(2);
+        let mut builder = ReplayBuilder::new();
+        if let Some(limit) = limit {
+            builder.instances(limit);
+        }
+        let [early, late] = [(); 2].map(|()| builder.port());
+        let (first, second) = (step(&mut builder, "first"), step(&mut builder, "second"));
+        builder.needs(second, first).expect("an earlier step");
+        builder.uses(first, early, AccessKind::Mutate).expect("there is the port");
+        builder.uses(second, late, AccessKind::Mutate).expect("there is the port");
+        let replay = engine.new_replay(builder).expect("a replay");
+        let variables = [(); 2].map(|()| engine.new_variable(None));
+        let gate = super::gate::shut(&engine, &variables[1]);
+        let (log, bound) = (Arc::new(Log::default()), [(early, &variables[0]), (late, &variables[1])]);
+        for _ in 0..2 {
+            engine.push_replay(&replay, &bound, Arc::clone(&log), &ReplayOptions::default()).expect("an open engine");
+        }
+        if limit.is_some() {
+            engine.wait_for_var(&variables[0]).expect("the second push has begun");
+        }
+        gate.complete(Ok(())).expect("a token used once");
+        engine.wait_for_all().expect("no step fails");
+        let expected = if limit.is_some() {
+            ["first", "first", "second", "second"]
+        } else {
+            ["first", "second", "first", "second"]
+        };
+        assert_eq!(*log.steps.lock().expect("no panic"), expected);
+    }
+}

@@ -63,6 +63,7 @@ fn steps_run_in_their_order() {
 /// Three layers, each of which mutates its own port.
 fn layers(engine: &Engine) -> (Replay<Log>, [weft_engine::PortId; 3]) {
     let mut builder = ReplayBuilder::<Log>::new();
+    builder.instances(2);
     let ports = [(); 3].map(|()| builder.port());
     let steps = ["first", "second", "third"].map(|name| step(&mut builder, name));
     for at in 0..3 {

@@ -17,6 +17,7 @@ mod limits;
 mod policies;
 mod priority;
 mod push;
+mod recover;
 mod shuffled;
 mod stall;
 mod threads;

@@ -19,6 +19,9 @@ use weft_engine::{
 /// The device of each entry, as far as that is known.
 pub(super) type Devices = SmallVec<[Option<u16>; 8]>;
 
+/// Calls of a program that may be under way: the next one begins layer by layer while one ends. Their arenas are their own.
+const INSTANCES: u32 = 2;
+
 /// A replay, and what is bound to it at each push.
 pub(super) struct Lowered {
     pub(super) replay: Replay<Bindings>,
@@ -137,6 +140,7 @@ impl<'a> Lowering<'a> {
     ) -> Self {
         let mut builder = ReplayBuilder::new();
         builder.name(&recorded.name);
+        builder.instances(INSTANCES);
         Self {
             recorded,
             offsets,
@@ -203,6 +207,7 @@ impl<'a> Lowering<'a> {
         let options = StepOptions {
             kind: if device.is_some() { StepKind::Native } else { StepKind::Plain },
             name: Some(&instruction.name),
+            place: instruction.place,
             priority: instruction.priority,
             always_run: instruction.always_run,
             device: device.unwrap_or_default(),

@@ -28,7 +28,8 @@ pub(super) enum Space {
 pub(super) struct Ports {
     pub(super) ranges: Vec<Range<usize>>,
     pub(super) ids: Vec<PortId>,
-    pub(super) written: Vec<bool>,
+    /// The steps that change each.
+    pub(super) writers: Vec<Vec<StepId>>,
     pub(super) seen: Vec<bool>,
 }
 
@@ -79,8 +80,8 @@ impl Lowering<'_> {
         for (entry, ranges) in reached {
             let ranges = together(ranges, PORTS);
             let ids = ranges.iter().map(|_| self.builder.port()).collect();
-            let (written, seen) = (vec![false; ranges.len()], vec![false; ranges.len()]);
-            self.ports.insert(entry, Ports { ranges, ids, written, seen });
+            let (writers, seen) = (vec![Vec::new(); ranges.len()], vec![false; ranges.len()]);
+            self.ports.insert(entry, Ports { ranges, ids, writers, seen });
         }
     }
 
@@ -129,7 +130,7 @@ impl Lowering<'_> {
                 let ports = Ports {
                     ranges: std::iter::once(0..1).collect(),
                     ids: vec![self.builder.port()],
-                    written: vec![false],
+                    writers: vec![Vec::new()],
                     seen: vec![false],
                 };
                 self.variables.insert(number, (variable.clone(), Spans::new(usize::MAX, true), ports));
@@ -198,7 +199,9 @@ impl Lowering<'_> {
                 if let Some(ports) = ports {
                     let (at, sees) = (ports.of(&look.range), before.needs.contains(&OUTSIDE));
                     ports.seen[at] |= sees;
-                    ports.written[at] |= look.writes;
+                    if look.writes && ports.writers[at].last() != Some(id) {
+                        ports.writers[at].push(*id);
+                    }
                     bound = Some(ports.ids[at]);
                     if !sees && !touched.contains(&ports.ids[at]) {
                         touched.push(ports.ids[at]);
@@ -259,14 +262,14 @@ impl Lowering<'_> {
     ) -> Result<Access, EngineError> {
         let (makers, left) = spans.makers(&ports.ranges[at]);
         let makers: Vec<StepId> = makers.into_iter().map(|maker| steps[maker as usize]).collect();
-        let (kind, access) = if !ports.written[at] {
+        let (kind, access) = if ports.writers[at].is_empty() {
             (AccessKind::Read, Access::Read)
         } else if left || ports.seen[at] {
             (AccessKind::Mutate, Access::Mutate)
         } else {
             (AccessKind::Overwrite, Access::Overwrite)
         };
-        builder.resolve(ports.ids[at], kind, &makers, !left)?;
+        builder.resolve(ports.ids[at], kind, (&makers, !left), &ports.writers[at])?;
         Ok(access)
     }
 }

@@ -255,6 +255,11 @@ class Optimizer:
         states: dict[str, Any] = {"step_counter": float(self.step_counter.item())}
         return states | {slot: dict(kept) for slot, kept in self._kept.items() if kept}
 
+    def arrays(self) -> list[NDArray]:
+        """Return all arrays that a step changes, parameters apart."""
+        kept = [array for slot in self._kept.values() for array in slot.values()]
+        return [*kept, self.step_counter, *self._values.values()]
+
     def check_states(self, states: Mapping[str, Any]) -> None:
         """Raise ArgumentValueError, or ShapeError, unless `set_states` would take over these states."""
         unknown = sorted(set(states) - {"step_counter", *self.slots})

@@ -1,4 +1,8 @@
-"""The rules by which gradients change parameters."""
+"""The rules by which gradients change parameters.
+
+Each op that changes a parameter, or what is kept for one, reads the gradient. So a step whose gradient has failed is skipped
+whole, and leaves the last good versions: `weft.Model.recover` makes them the values again.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +90,8 @@ class SGD(Optimizer):
             if self.slots:
                 momentum = self.value("momentum", param_value)
                 velocity = self.slot("moments", param_name, param_value)
-                velocity *= momentum
-                velocity += step if not self.plays("dampening") else (1 - self.value("dampening", param_value)) * step
+                fresh = step if not self.plays("dampening") else (1 - self.value("dampening", param_value)) * step
+                namespace.add(velocity * momentum, fresh, out=velocity)
                 step = step + momentum * velocity if self.nesterov else velocity
             param_value -= self.value("lr", param_value) * step
 
@@ -142,8 +146,7 @@ class RMSProp(Optimizer):
             g = self._decayed(param_name, param_value, param_grad)
             rho = self.value("rho", param_value)
             average = self.slot("running_average", param_name, param_value)
-            average *= rho
-            average += (1 - rho) * (g * g)
+            namespace.add(average * rho, (1 - rho) * (g * g), out=average)
             root = namespace.sqrt(average + self.value("epsilon", param_value))
             param_value -= self.value("lr", param_value) * (g / root)
 
@@ -256,10 +259,8 @@ class Adam(Optimizer):
             g = self._decayed(param_name, param_value, param_grad)
             beta_1, beta_2 = self.value("beta_1", param_value), self.value("beta_2", param_value)
             m, v = self.slot("m", param_name, param_value), self.slot("v", param_name, param_value)
-            m *= beta_1
-            m += (1 - beta_1) * g
-            v *= beta_2
-            v += (1 - beta_2) * (g * g)
+            namespace.add(m * beta_1, (1 - beta_1) * g, out=m)
+            namespace.add(v * beta_2, (1 - beta_2) * (g * g), out=v)
             root = namespace.sqrt(v / self.value("correction of beta_2", param_value))
             step = (m / self.value("correction of beta_1", param_value)) / (root + self.value("epsilon", param_value))
             if not self._decays_gradients and self.plays("weight_decay"):
