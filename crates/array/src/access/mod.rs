@@ -40,6 +40,7 @@ mod rights;
 mod split;
 mod substitutes;
 mod uses;
+mod watched;
 
 pub use array::Array;
 pub(crate) use enter::{check_open, enqueue, unwrite};
@@ -50,6 +51,8 @@ pub use presence::{known_devices, set_known_devices};
 pub use rights::{granted, granting};
 pub(crate) use rights::{refuse, refuse_bytes};
 pub use substitutes::{standing, stands_for};
+pub(crate) use watched::announce_scalars;
+pub use watched::{Origin, Origins, announce, take_origins};
 
 use weft_engine::AccessKind;
 
@@ -67,7 +70,7 @@ pub enum Access {
 impl Access {
     /// What it is to the variable of a buffer of which the array is all.
     #[inline]
-    pub(crate) fn kind(self) -> AccessKind {
+    pub fn kind(self) -> AccessKind {
         match self {
             Self::Read => AccessKind::Read,
             Self::Mutate => AccessKind::Mutate,

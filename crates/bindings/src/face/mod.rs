@@ -1,4 +1,4 @@
-//! The methods of engines and arrays, and the events of a process: fork and exit.
+//! The methods of engines and arrays, the events of a process: fork and exit; checks of what is pushed.
 
 mod engine;
 mod ndarray;
@@ -7,3 +7,4 @@ mod part;
 pub(crate) mod process;
 pub(crate) mod scope;
 mod values;
+pub(crate) mod watch;

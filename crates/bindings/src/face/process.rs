@@ -21,6 +21,12 @@ pub(crate) fn register(engine: &weft_engine::Engine) {
     engines.push(engine.downgrade());
 }
 
+/// The engines that live.
+pub(crate) fn living() -> Vec<weft_engine::Engine> {
+    let engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+    engines.iter().filter_map(WeakEngine::upgrade).collect()
+}
+
 /// Closes all engines: runs what was pushed, within `timeout` seconds, and cancels the rest.
 #[pyfunction]
 pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {

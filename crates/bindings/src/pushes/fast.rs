@@ -241,7 +241,7 @@ fn mixed<'a, 'py>(
         side.inner.buffer().is_host() && !side.tape.is_known() && is_cast_apart(side.inner.layout().size())
     };
     let shortly = dtypes[0] != dtypes[1] && small(left) && small(right) && engine.is_same(&right.owner().get().inner);
-    if !shortly || operator == Operator::Matmul || recording::is_open() || engine.is_traced() {
+    if !shortly || operator == Operator::Matmul || recording::is_open() || engine.is_observed() {
         return Ok(None);
     }
     let common = common(array.py(), dtypes)?;
