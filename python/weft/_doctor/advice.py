@@ -14,7 +14,7 @@ from weft._core import _fingerprint
 from weft._doctor.findings import Finding
 from weft._doctor.sources import loop_around, split_place
 from weft._engine.observers import caller
-from weft._trace.record import Access, Kind
+from weft._trace.record import NONE, Access, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ _MANY = 50
 _SHARE = 0.1
 _LEAST = 5e-4
 #: Seconds that the call of a program takes, and each of its ops.
-_CALL, _OP = 3e-6, 2e-7
+_CALL, _OP = 1.2e-6, 5e-8
 #: The longest sequence of pushes whose repetition is looked for, and pushes that are looked at.
 _PERIOD = 512
 _WINDOW = 100_000
@@ -242,12 +242,11 @@ def _repeated_ops(run: _Run) -> Iterator[Finding]:
             part = chosen[begin : begin + period * turns]
             callables = np.isin(ops["kind"][part], (Kind.CALLABLE, Kind.ASYNC, Kind.NATIVE))
             span = float(max(run.ends[part].max(), run.pushed[part[-1]]) - run.pushed[part[0]]) / 1e9
-            at_push = ops["pusher"][part] == record_thread(ops, part)
-            busy = float(run.took[part][at_push].sum())
-            waited = _waited_between(run, pusher, int(run.pushed[part[0]]), int(run.ends[part].max()))
-            saved = span - busy - waited - turns * (_CALL + _OP * period)
-            saved = min(saved, (span - waited) * 0.9)
-            if callables.all() or saved < max(_LEAST, _SHARE * span):
+            at_push = ops["worker"][part] == NONE
+            gaps = np.diff(run.pushed[part]) / 1e9 - np.where(at_push, run.took[part], 0)[:-1]
+            pushing = float(np.median(np.maximum(gaps, 0))) * len(part)
+            saved = pushing - turns * (_CALL + _OP * period)
+            if callables.all() or saved < _SHARE * span:
                 continue
             places = [run.place(int(op)) for op in part[:period]]
             file = Counter(file for file, _ in places).most_common(1)[0][0]
@@ -263,18 +262,6 @@ def _repeated_ops(run: _Run) -> Iterator[Finding]:
                 count=turns,
                 seconds=saved,
             )
-
-
-def record_thread(ops: Any, part: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the thread on which each op ran: its pusher's, where it ran at its push."""
-    worker = ops["worker"][part]
-    found: npt.NDArray[np.int64] = np.where(worker == np.iinfo(worker.dtype).max, ops["pusher"][part], worker)
-    return found
-
-
-def _waited_between(run: _Run, pusher: int, first: int, last: int) -> float:
-    chosen = run.record.waits & (run.ops["pusher"] == pusher) & (run.pushed >= first) & (run.pushed <= last)
-    return float(np.maximum(run.ends[chosen] - run.pushed[chosen], 0).sum()) / 1e9
 
 
 def _repetitions(word: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:

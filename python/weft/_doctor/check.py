@@ -75,7 +75,7 @@ class Checker:
         self._lock = threading.RLock()
         self._current: Push | None = None
         self._accesses: dict[tuple[object, int, bool], Access] = {}
-        self._guarded: dict[Region, dict[object, set[tuple[int, int]]]] = {}
+        self._writers: dict[Region, set[object]] = {}
         self._pushes: Counter[object] = Counter()
         self._threads: dict[int, int] = {}
         self._numbers: Counter[int] = Counter()
@@ -96,7 +96,7 @@ class Checker:
             current = self._current
             push.resolve(self._owners, self._regions)
             if current is not None:
-                current.covers += push.covers
+                current.inner += push.covers
             self._counts["pushed inside ops"] += 1
             return push
         if not self._lock.acquire(timeout=_PATIENCE):
@@ -186,7 +186,11 @@ class Checker:
                 after = region.fingerprint(push.covers)
                 if before is None or after is None:
                     self._counts["memory that cannot be read"] += before is None
-                elif before != after and push.versions[region] == region.version():
+                elif before == after or push.versions[region] != region.version():
+                    continue  # an op that was pushed inside, or an array op, has written to it
+                elif any(first < region.span[1] and region.span[0] < end for first, end in push.inner):
+                    self._counts["changes by ops that were pushed inside ops"] += 1
+                else:
                     if not alone and region not in paths:
                         self._counts["changes while other threads ran"] += 1
                     else:
@@ -206,8 +210,8 @@ class Checker:
         return found
 
     def _wrote(self, push: Push, region: Region, path: str) -> None:
-        guards = {key for key, writes in push.guards.items() if writes}
-        self._guarded.setdefault(region, {})[push.key] = guards
+        self._writers.setdefault(region, set()).add(push.key)
+        region.votes.update(key for key, writes in push.guards.items() if writes)
         self._note(push, region, path, wrote=True)
 
     def _note(self, push: Push, region: Region, path: str, *, wrote: bool) -> None:
@@ -223,11 +227,14 @@ class Checker:
             return
         arrays = push.arrays()
         names = loaded(push.callable)
-        parameters = {path for path in arrays if path.isidentifier()} if isinstance(push.callable, TaskCall) else set()
+        parameters = push.parameters()
         for path, array in arrays.items():
             if path in names or path in parameters:
                 region = self._regions.of(array, path, push.file)
                 if region is not None and not push.declares_reading(region):
+                    region.votes.update(push.guards)
+                    # A variable is often called as the array for which it stands.
+                    region.votes.update(key for key, name in push.names.items() if name == path)
                     self._note(push, region, path, wrote=False)
 
     # NaNs.
@@ -241,7 +248,8 @@ class Checker:
         if not read_is_finite:
             self._vetoed.add(push.place)
             return
-        has_input = bool(push.reads or push.guards or any(_is_number(each) for each in push.values()))
+        given = [each for each in push.values() if not any(each is written for written in push.writes)]
+        has_input = bool(push.reads or push.guards or any(map(_is_number, given)))
         has_input = has_input or any(kind == 1 for _, kind in push.declared)
         bad = next((result for result in hosts if not _is_finite_value(result)), None)
         if bad is None or not has_input:
@@ -309,10 +317,10 @@ class Checker:
         report.count("ops on devices or that end later", origins["unseen"])
         report.count("arrays left out", self._regions.left_out)
 
-    def _guard(self, region: Region) -> tuple[int, int] | None:
-        """Return the variable that stands for memory which has none of its own: the one that most of its writers name."""
-        votes = Counter(key for guards in self._guarded.get(region, {}).values() for key in guards)
-        return votes.most_common(1)[0][0] if votes else None
+    @staticmethod
+    def _guard(region: Region) -> tuple[int, int] | None:
+        """Return the variable that stands for memory which has none of its own: the one that most ops name that use it."""
+        return region.votes.most_common(1)[0][0] if region.votes else None
 
     def _is_undeclared(self, access: Access) -> bool:
         if access.region.is_known:
@@ -331,7 +339,7 @@ class Checker:
         if id(region) in flawed:
             return False  # the one who writes it is told
         guard = self._guard(region)
-        others = self._guarded.get(region, {}).keys() - {access.key}
+        others = self._writers.get(region, set()) - {access.key}
         return guard is not None and guard not in access.guards and bool(others)
 
     def _finding(self, kind: str, access: Access) -> Finding:

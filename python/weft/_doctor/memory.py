@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -35,7 +36,7 @@ class Region:
         The file in which that expression stands.
     """
 
-    __slots__ = ("__weakref__", "_array", "_owner", "dtype", "file", "guards", "is_known", "path", "shape", "span", "writers")
+    __slots__ = ("__weakref__", "_array", "_owner", "dtype", "file", "is_known", "path", "shape", "span", "votes", "writers")
 
     def __init__(self, array: Any, path: str, file: str) -> None:
         owner = _owner(array)
@@ -50,7 +51,8 @@ class Region:
         self.is_known = isinstance(array, NDArray)
         #: Keys of the ops that write to it and say so.
         self.writers: set[object] = set()
-        self.guards: list[Any] = []
+        #: Of variables made by hand, how often ops that use the memory name them.
+        self.votes: Counter[tuple[int, int]] = Counter()
 
     @property
     def array(self) -> Any:

@@ -71,8 +71,8 @@ class Push:
     """
 
     __slots__ = (
-        "before", "callable", "changed", "covers", "declared", "file", "guards", "handle", "is_async", "key", "label",
-        "line", "name", "number", "odd", "place", "reach", "reads", "replaced", "started", "thread", "versions", "writes",
+        "before", "callable", "changed", "covers", "declared", "file", "guards", "handle", "inner", "is_async", "key", "label",
+        "line", "name", "names", "number", "odd", "place", "reach", "reads", "replaced", "started", "thread", "versions", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -96,8 +96,11 @@ class Push:
         self.reads: list[Any] = []
         self.writes: list[Any] = []
         self.covers: list[Span] = []
+        #: Spans that ops change which were pushed inside of it.
+        self.inner: list[Span] = []
         #: Variables made by hand, with whether it changes them.
         self.guards: dict[tuple[int, int], bool] = {}
+        self.names: dict[tuple[int, int], str | None] = {}
         self.handle: tuple[int, int] | None = None
         self.before: dict[Region, Any] | None = None
         self.versions: dict[Region, int | None] = {}
@@ -122,16 +125,21 @@ class Push:
             owner = owners.of(item)
             if owner is None:
                 self.guards[item._key] = bool(kind) or self.guards.get(item._key, False)
+                self.names[item._key] = item.name
             elif isinstance(owner, (np.ndarray, memoryview)):
                 self._array(owner, kind, regions, names.get(id(owner), ""), strict=True)
             else:
                 for path, array in _arrays_in(owner):
                     self._array(array, kind, regions, path, strict=False)
         if isinstance(self.callable, TaskCall) and self.declared:
-            last, kind = self.declared[-1]
-            if kind == _OVERWRITE and isinstance(last, Variable) and owners.of(last) is None:
+            # A call's own result comes behind all other variables.
+            last, kind = next(
+                ((item, kind) for item, kind in reversed(self.declared) if isinstance(item, Variable)), (None, 0)
+            )
+            if kind == _OVERWRITE and last is not None and owners.of(last) is None:
                 self.handle = last._key
                 self.guards.pop(last._key, None)
+                self.names.pop(last._key, None)
 
     def _parameters(self) -> dict[int, str]:
         """Return the names of a task's parameters by the identities of its arguments."""
@@ -163,6 +171,13 @@ class Push:
         """Whether it says that it reads all of a region, or changes it."""
         spans = [*self.covers, *(span_of(array) for array in self.reads)]
         return region.span[0] == region.span[1] or covered(region.span, spans)
+
+    def parameters(self) -> frozenset[str]:
+        """Return the names of a task's parameters."""
+        if not isinstance(self.callable, TaskCall):
+            return frozenset()
+        functions = [function.__code__ for function in functions_of(self.callable)]
+        return frozenset(name for code in functions for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
     def values(self) -> Iterator[Any]:
         """Yield the arguments of a task's call that are no arrays."""
