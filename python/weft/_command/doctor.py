@@ -37,7 +37,7 @@ examples:
 #: Runs in other orders.
 _RUNS = 3
 #: How much longer than the check run another one may take, and seconds in any case.
-_LONGER, _AT_LEAST = 5, 20
+_LONGER, _AT_LEAST = 5, 60
 #: Seconds that a run has to end when it was interrupted.
 _TO_END = 20
 _FAILED, _ERRORS = 2, 1
@@ -134,7 +134,8 @@ class _Runs:
             self._limit = max(_AT_LEAST, _LONGER * first.seconds)
         if self._kinds - CHECKED - {"nondeterministic"} and not self.interrupted and not self.failed:
             advice = self._run("advice", "looks for slow habits")
-            report.findings += [one for one in advice.report.findings if one.severity == "advice"]
+            for finding in advice.report.findings:
+                report.add(finding)
             for what, number in advice.report.checked.items():
                 report.count(what, number)
         if first is not None and first.log and drawn and not self.interrupted and not self.failed:
@@ -194,7 +195,7 @@ class _Runs:
             if ended.status is None:
                 self._report.count("runs that ended without a report")
         elif ended.status is None:
-            self._report.count("runs that ended without a report")
+            self._report.count("runs that were too long or ended without a report")
         elif ended.status != 0:
             self._report.count("other runs that failed")
         return ended

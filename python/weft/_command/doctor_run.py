@@ -8,6 +8,7 @@ import pickle
 import signal
 import sys
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,12 @@ class _Once:
         self.status = 0
         self._hook: Any = None
         self._traces: Traces | None = None
+        self._forks = 0
 
     def begin(self) -> None:
         """Start to look."""
+        if sys.platform != "win32":
+            os.register_at_fork(after_in_parent=self._forked, after_in_child=partial(_watch, None))
         if self._what == "advice":
             self._traces = Traces(self._kinds)
             self._traces.start(timed=True)
@@ -49,6 +53,9 @@ class _Once:
         else:
             self._hook = OrderLog()
             _watch(self._hook, self._what)
+
+    def _forked(self) -> None:
+        self._forks += 1
 
     def end(self) -> None:
         """Stop to look, and write what was found."""
@@ -65,6 +72,8 @@ class _Once:
                 self._hook.finish(report)
             if self._traces is not None:
                 self._traces.finish(report)
+            else:
+                report.count("forked children, which were not checked", self._forks)
             if self._hook is not None:
                 log = [row(each) for each in self._hook.log[:OPS]]
             findings = [fields(each) for each in report.findings]

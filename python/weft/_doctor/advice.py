@@ -29,8 +29,9 @@ _MANY = 50
 #: The part of the time that is worth a word, and seconds.
 _SHARE = 0.1
 _LEAST = 5e-4
-#: Seconds that the call of a program takes, and each of its ops.
-_CALL, _OP = 1.2e-6, 5e-8
+#: Seconds that the call of a program takes, and each of its ops; the part of an op's time that is saved as its results stay in
+#: the cache; and what is longer between two pushes than a push.
+_CALL, _OP, _FUSED, _PAUSE = 1.2e-6, 5e-8, 0.25, 2e-5
 #: The longest sequence of pushes whose repetition is looked for, and pushes that are looked at.
 _PERIOD = 512
 _WINDOW = 100_000
@@ -244,8 +245,8 @@ def _repeated_ops(run: _Run) -> Iterator[Finding]:
             span = float(max(run.ends[part].max(), run.pushed[part[-1]]) - run.pushed[part[0]]) / 1e9
             at_push = ops["worker"][part] == NONE
             gaps = np.diff(run.pushed[part]) / 1e9 - np.where(at_push, run.took[part], 0)[:-1]
-            pushing = float(np.median(np.maximum(gaps, 0))) * len(part)
-            saved = pushing - turns * (_CALL + _OP * period)
+            pushing = float(np.clip(gaps, 0, _PAUSE).sum())
+            saved = pushing + _FUSED * float(run.took[part].sum()) - turns * (_CALL + _OP * period)
             if callables.all() or saved < _SHARE * span:
                 continue
             places = [run.place(int(op)) for op in part[:period]]

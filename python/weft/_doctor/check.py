@@ -12,7 +12,7 @@ import numpy as np
 from weft._core import NDArray, _watch_drain, _watch_origins
 from weft._doctor.findings import Finding
 from weft._doctor.memory import Region, Regions, host_of
-from weft._doctor.orders import Logged, logged
+from weft._doctor.orders import OPS, Logged, logged
 from weft._doctor.pushes import Owners, Push, place_of
 from weft._doctor.reach import loaded
 from weft._doctor.sources import made_at
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 #: Pushes of one line that are checked whatever it takes, and seconds that checks may take in any case.
 _FIRST = 4
-_GRACE = 1.0
+_GRACE = 0.5
+#: Seconds that it takes until another thread has run a short op, about.
+_HANDED_OVER = 3e-4
+#: What checks may take beside the script, as a part of its own time.
+_SHARE = 1.5
 #: Seconds for which the end of an op is waited for, which may need something that the script does later; less after each such op.
 _PATIENCE = 2.0
 
@@ -56,6 +60,16 @@ class Access:
         self.count = 0
 
 
+class _Passed:
+    """An op that is not looked at."""
+
+    replaced = None
+    number = 0
+
+
+_PASSED: Any = _Passed()
+
+
 class Checker:
     """Told by the core of each push.
 
@@ -76,7 +90,7 @@ class Checker:
         self._current: Push | None = None
         self._accesses: dict[tuple[object, int, bool], Access] = {}
         self._writers: dict[Region, set[object]] = {}
-        self._pushes: Counter[object] = Counter()
+        self._pushes: Counter[int] = Counter()
         self._threads: dict[int, int] = {}
         self._numbers: Counter[int] = Counter()
         self._nans: dict[tuple[str, str, int], Finding] = {}
@@ -91,6 +105,10 @@ class Checker:
         self, callable_: Any, name: str | None, place: int, kind: int, inside: bool, _engine: int, objects: Sequence[Any]
     ) -> Push:
         """Look at the memory before an op."""
+        if not inside and not self._is_due(place):
+            self._counts["ops that were not looked at"] += 1
+            self._numbers[self._thread()] += 1
+            return _PASSED
         push = Push(callable_, name, place, kind, objects)
         if inside:  # its op runs: nobody can wait for it
             current = self._current
@@ -104,18 +122,18 @@ class Checker:
             return push
         begun = time.perf_counter()
         try:
-            waited = self._drain()
-            push.thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+            self._drain()
+            push.thread = self._thread()
             self._numbers[push.thread] += 1
             push.number = self._numbers[push.thread]
             push.resolve(self._owners, self._regions)
-            self._before(push, begun)
+            self._before(push)
         except BaseException:
             self._lock.release()
             raise
         self._current = push
         push.started = time.perf_counter()
-        self._spent += push.started - begun - waited
+        self._spent += push.started - begun
         return push
 
     def pushed(self, push: Push, was_pushed: bool) -> None:
@@ -125,53 +143,55 @@ class Checker:
         try:
             if not was_pushed:
                 return
-            waited = self._drain()
-            if waited < 0:
+            ended = self._drain()
+            begun = time.perf_counter()
+            # The op itself ran meanwhile, and another thread had to take it.
+            self._spent += min(begun - push.started, _HANDED_OVER)
+            if not ended:
                 self._counts["ops that ended later"] += 1
                 return
-            begun = time.perf_counter()
             self._after(push)
             self._spent += time.perf_counter() - begun
         finally:
             self._current = None
             self._lock.release()
 
-    def _drain(self) -> float:
-        """Wait for all that was pushed. Return the seconds; less than 0 if something goes on."""
-        begun = time.perf_counter()
-        if _watch_drain(self._patience):
-            return time.perf_counter() - begun
-        self._patience = max(self._patience / 4, 0.01)
-        return -1.0
+    def _drain(self) -> bool:
+        """Wait for all that was pushed. Return whether it has ended."""
+        ended = _watch_drain(self._patience)
+        if not ended:
+            self._patience = max(self._patience / 4, 0.01)
+        return ended
 
     # Around an op.
 
-    def _is_full(self, key: object) -> bool:
-        self._pushes[key] += 1
-        count = self._pushes[key]
+    def _thread(self) -> int:
+        return self._threads.setdefault(threading.get_ident(), len(self._threads))
+
+    def _is_due(self, place: int) -> bool:
+        """Return whether the op that is pushed there is checked: the first ones, and what there is time for."""
+        self._pushes[place] += 1
+        count = self._pushes[place]
         if count <= _FIRST or count & (count - 1) == 0:
             return True
         elapsed = time.perf_counter() - self._started
-        return self._spent < _GRACE or 2 * self._spent < elapsed
+        return self._spent < _GRACE or self._spent < _SHARE * (elapsed - self._spent)
 
-    def _before(self, push: Push, _begun: float) -> None:
-        full = self._is_full(push.key)
+    def _before(self, push: Push) -> None:
         self._counts["ops"] += 1
-        if full and self.kinds & {"undeclared-write", "undeclared-read"}:
+        if self.kinds & {"undeclared-write", "undeclared-read"}:
             self._read_by_name(push)
-        if full:
-            if "undeclared-write" in self.kinds or self._logs:
-                push.before = {region: region.fingerprint(push.covers) for region in self._around(push)}
-                push.versions = {region: region.version() for region in push.before}
-        else:
-            self._counts["ops whose surroundings were not looked at"] += 1
+        if "undeclared-write" in self.kinds:
+            push.before = {region: region.fingerprint(push.covers) for region in self._around(push)}
+            push.versions = {region: region.version() for region in push.before if region.is_array}
         if "first-nan" in self.kinds:
             changed = [*push.writes]
             if push.guards:
                 changed += push.arrays().values()
             push.odd = not all(map(_is_finite, changed)) or not all(map(_is_finite_value, push.values()))
-        if self._logs:
-            self.log.append(logged(push, before=push.before))
+        if self._logs and len(self.log) < OPS:
+            push.entry = logged(push)
+            self.log.append(push.entry)
 
     def _around(self, push: Push) -> Iterator[Region]:
         for path, array in push.arrays().items():
@@ -186,7 +206,7 @@ class Checker:
                 after = region.fingerprint(push.covers)
                 if before is None or after is None:
                     self._counts["memory that cannot be read"] += before is None
-                elif before == after or push.versions[region] != region.version():
+                elif before == after or push.versions.get(region) != region.version():
                     continue  # an op that was pushed inside, or an array op, has written to it
                 elif any(first < region.span[1] and region.span[0] < end for first, end in push.inner):
                     self._counts["changes by ops that were pushed inside ops"] += 1
@@ -198,8 +218,8 @@ class Checker:
                         self._wrote(push, region, paths.get(region, ""))
         if "first-nan" in self.kinds:
             self._look_for_nan(push)
-        if self._logs:
-            self.log[-1].end(push)
+        if push.entry is not None:
+            push.entry.end(push)
 
     def _paths(self, push: Push) -> dict[Region, str]:
         found: dict[Region, str] = {}

@@ -161,8 +161,13 @@ class Report:
         return [finding for finding in self.findings if finding.severity == "error"]
 
     def add(self, finding: Finding) -> None:
-        """Add a finding, unless there are too many."""
-        if len(self.findings) < MOST:
+        """Add a finding, unless there are too many; to one like it, if it is advice for the same lines."""
+        key = finding.kind, finding.file, finding.line
+        same = next((one for one in self.findings if (one.kind, one.file, one.line) == key), None)
+        if same is not None and finding.severity == "advice":
+            same.count += finding.count
+            same.seconds += finding.seconds
+        elif len(self.findings) < MOST:
             self.findings.append(finding)
         else:
             self.count("findings left out")

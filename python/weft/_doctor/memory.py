@@ -74,6 +74,11 @@ class Region:
         except Exception:  # noqa: BLE001 - a failed array, memory that is gone, an exporter that refuses
             return None
 
+    @property
+    def is_array(self) -> bool:
+        """Whether ops of weft's own may write to it."""
+        return isinstance(self.array, NDArray)
+
     def version(self) -> int | None:
         """Return how often ops of weft's own have written to it."""
         array = self.array

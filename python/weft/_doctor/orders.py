@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: Ops that are logged for one run; later ones are not compared.
-OPS = 50_000
+OPS = 20_000
 _Print = int | str | None
 
 
@@ -57,7 +57,7 @@ class Logged:
             self.outputs.append(print_of(push.callable._outcome.value))
 
 
-def logged(push: Push, before: dict[Region, Any] | None = None) -> Logged:
+def logged(push: Push) -> Logged:
     """Return the beginning of an entry for an op that is about to run."""
     entry = Logged(push.thread, push.number, push.name, push.file, push.line)
     overwritten = {id(array) for array, kind in push.declared if kind == 2}  # noqa: PLR2004

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from weft._doctor.memory import Span
 
 _OVERWRITE = 2
+#: Variables that are remembered.
+_VARIABLES = 100_000
 #: Places that were described.
 _places: dict[int, tuple[str, int]] = {}
 
@@ -42,6 +44,8 @@ class Owners:
     def of(self, variable: Variable) -> Any:
         """Return the object of a variable, or None if it was made by hand."""
         key = variable._key
+        if len(self._known) > _VARIABLES:
+            self._known.clear()
         if key not in self._known:
             for registry in [*ObjectVariables.living]:
                 for owner, other in registry.newest():
@@ -71,7 +75,7 @@ class Push:
     """
 
     __slots__ = (
-        "before", "callable", "changed", "covers", "declared", "file", "guards", "handle", "inner", "is_async", "key", "label",
+        "before", "callable", "changed", "covers", "declared", "entry", "file", "guards", "handle", "inner", "is_async", "key", "label",
         "line", "name", "names", "number", "odd", "place", "reach", "reads", "replaced", "started", "thread", "versions", "writes",
     )  # fmt: skip
 
@@ -105,6 +109,8 @@ class Push:
         self.before: dict[Region, Any] | None = None
         self.versions: dict[Region, int | None] = {}
         self.odd = False
+        #: What an order run compares it with.
+        self.entry: Any = None
         self.changed: list[Region] = []
         self.started = 0.0
         self.number = self.thread = 0
