@@ -14,7 +14,9 @@ def _clean(name: str, source: str) -> None:
     CLEAN[name] = HEAD + textwrap.dedent(source)
 
 
-_clean("tagged parameters", """
+_clean(
+    "tagged parameters",
+    """
     @weft.task
     def add(total: weft.Mutate[np.ndarray], x: weft.Read[np.ndarray]) -> None:
         total += x
@@ -23,8 +25,11 @@ _clean("tagged parameters", """
     for turn in range(5):
         add(total, np.ones(3))
     weft.wait(total)
-""")
-_clean("closed-over arrays that are declared", """
+""",
+)
+_clean(
+    "closed-over arrays that are declared",
+    """
     totals, table = np.zeros(3), np.ones(3)
 
     @weft.task(mutates=[totals], reads=[table])
@@ -34,8 +39,11 @@ _clean("closed-over arrays that are declared", """
     for turn in range(5):
         add()
     weft.wait(totals)
-""")
-_clean("a constant table", """
+""",
+)
+_clean(
+    "a constant table",
+    """
     table = np.arange(10.0)
 
     @weft.task
@@ -46,8 +54,11 @@ _clean("a constant table", """
     for at, out in enumerate(arrays):
         look(out, at)
     weft.wait()
-""")
-_clean("the shape of a global", """
+""",
+)
+_clean(
+    "the shape of a global",
+    """
     shared = np.zeros((3, 4))
 
     @weft.task
@@ -63,8 +74,11 @@ _clean("the shape of a global", """
     size(out)
     fill(shared)
     weft.wait()
-""")
-_clean("the host writes between ops", """
+""",
+)
+_clean(
+    "the host writes between ops",
+    """
     @weft.task
     def double(x: weft.Mutate[np.ndarray]) -> None:
         x *= 2
@@ -77,8 +91,11 @@ _clean("the host writes between ops", """
         y[1] = turn
         double(y)
         weft.wait()
-""")
-_clean("variables made by hand", """
+""",
+)
+_clean(
+    "variables made by hand",
+    """
     x, y = np.zeros(3), np.zeros(3)
     engine = weft.Engine(workers=2)
     of_x, of_y = engine.new_variable("x"), engine.new_variable("y")
@@ -86,8 +103,11 @@ _clean("variables made by hand", """
         engine.push(lambda: np.add(x, 1, out=x), mutate_vars=[of_x])
         engine.push(lambda: np.add(x, 1, out=y), read_vars=[of_x], mutate_vars=[of_y])
     engine.close()
-""")
-_clean("one variable for several arrays", """
+""",
+)
+_clean(
+    "one variable for several arrays",
+    """
     weights, bias = np.zeros(3), np.zeros(1)
     engine = weft.Engine(workers=2)
     model = engine.new_variable("model")
@@ -100,15 +120,21 @@ _clean("one variable for several arrays", """
         engine.push(step, mutate_vars=[model])
         engine.push(lambda: weights.sum() + bias.sum(), read_vars=[model])
     engine.close()
-""")
-_clean("variables of objects", """
+""",
+)
+_clean(
+    "variables of objects",
+    """
     x, y = np.zeros(3), np.zeros(3)
     engine = weft.get_engine()
     engine.push(lambda: x.fill(2), mutate_vars=[engine.variable_of(x)])
     engine.push(lambda: np.copyto(y, x), read_vars=[engine.variable_of(x)], mutate_vars=[engine.variable_of(y)])
     engine.wait_for_all()
-""")
-_clean("an object with arrays", """
+""",
+)
+_clean(
+    "an object with arrays",
+    """
     class Model:
         def __init__(self) -> None:
             self.weights, self.steps = np.zeros(3), [np.zeros(2)]
@@ -127,8 +153,11 @@ _clean("an object with arrays", """
         train(model)
         score(model)
     weft.wait()
-""")
-_clean("local scratch", """
+""",
+)
+_clean(
+    "local scratch",
+    """
     @weft.task
     def smooth(x: weft.Mutate[np.ndarray]) -> None:
         scratch = np.empty_like(x)
@@ -140,8 +169,11 @@ _clean("local scratch", """
     smooth(x)
     smooth(x)
     weft.wait()
-""")
-_clean("results of tasks", """
+""",
+)
+_clean(
+    "results of tasks",
+    """
     @weft.task
     def load(seed: int) -> np.ndarray:
         return np.random.default_rng(seed).random(4)
@@ -155,8 +187,11 @@ _clean("results of tasks", """
         return float(x.sum())
 
     print(total(join([load(seed) for seed in range(4)])).result())
-""")
-_clean("a seeded generator that is an argument", """
+""",
+)
+_clean(
+    "a seeded generator that is an argument",
+    """
     @weft.task
     def draw(out: weft.Overwrite[np.ndarray], seed: int) -> None:
         out[:] = np.random.default_rng(seed).random(len(out))
@@ -165,8 +200,11 @@ _clean("a seeded generator that is an argument", """
     for seed, out in enumerate(arrays):
         draw(out, seed)
     weft.wait()
-""")
-_clean("a generator with a variable", """
+""",
+)
+_clean(
+    "a generator with a variable",
+    """
     rng = np.random.default_rng(3)
 
     class Source:
@@ -181,28 +219,40 @@ _clean("a generator with a variable", """
     for out in [np.zeros(4) for _ in range(6)]:
         draw(source, out)
     weft.wait()
-""")
-_clean("array code", """
+""",
+)
+_clean(
+    "array code",
+    """
     x = weft.linspace(0.0, 1.0, 50)
     for turn in range(10):
         x = weft.sin(x) * 0.5 + x[::-1] / 3
         x[1:-1] = 0.5 * (x[:-2] + x[2:])
     print(x.sum(), float(x.max()))
-""")
-_clean("a mask of infinities", """
+""",
+)
+_clean(
+    "a mask of infinities",
+    """
     scores = weft.arange(6.0).reshape(2, 3)
     mask = scores > 2
     masked = weft.where(mask, scores, -np.inf)
     weights = weft.exp(masked - 10)
     print(weights.sum())
-""")
-_clean("values that were not finite from the start", """
+""",
+)
+_clean(
+    "values that were not finite from the start",
+    """
     data = weft.array(np.array([1.0, np.nan, np.inf, 3.0]))
     scaled = data * 2 + 1
     good = weft.isfinite(scaled)
     print(weft.where(good, scaled, 0.0).sum(), weft.nansum(data * 0))
-""")
-_clean("a loader of missing values", """
+""",
+)
+_clean(
+    "a loader of missing values",
+    """
     @weft.task
     def load(out: weft.Overwrite[np.ndarray], name: str) -> None:
         out[:] = [1.0, float("nan"), 2.0]
@@ -215,8 +265,11 @@ _clean("a loader of missing values", """
     load(x, "table")
     scale(x)
     weft.wait()
-""")
-_clean("infinity as a start", """
+""",
+)
+_clean(
+    "infinity as a start",
+    """
     best = weft.full((4,), np.inf)
     for turn in range(4):
         best = weft.minimum(best, weft.arange(4.0) + turn)
@@ -229,8 +282,11 @@ _clean("infinity as a start", """
     lower(lowest, np.ones(3))
     print(best.sum())
     weft.wait()
-""")
-_clean("a program", """
+""",
+)
+_clean(
+    "a program",
+    """
     @weft.program
     def step(x, w):
         y = weft.tanh(x @ w)
@@ -240,8 +296,11 @@ _clean("a program", """
     for turn in range(6):
         x = step(x, w)
     print(x.sum())
-""")
-_clean("a program that changes its argument", """
+""",
+)
+_clean(
+    "a program that changes its argument",
+    """
     @weft.program
     def smooth(x):
         x[1:-1] = 0.25 * x[:-2] + 0.5 * x[1:-1] + 0.25 * x[2:]
@@ -250,8 +309,11 @@ _clean("a program that changes its argument", """
     x = weft.zeros(9)
     x[4] = 1.0
     print([float(smooth(x)) for _ in range(4)])
-""")
-_clean("gradients", """
+""",
+)
+_clean(
+    "gradients",
+    """
     def loss(w):
         return ((w * 3 - 1) ** 2).sum()
 
@@ -259,8 +321,11 @@ _clean("gradients", """
     for turn in range(5):
         w = w - 0.05 * weft.grad(loss)(w)
     print(w)
-""")
-_clean("tasks on arrays of weft", """
+""",
+)
+_clean(
+    "tasks on arrays of weft",
+    """
     @weft.task
     def scale(x: weft.Mutate[weft.NDArray], by: float) -> None:
         x *= by
@@ -271,8 +336,11 @@ _clean("tasks on arrays of weft", """
         x = x + 1
         scale(x[:4], 0.5)
     print(x.sum())
-""")
-_clean("halves of an array", """
+""",
+)
+_clean(
+    "halves of an array",
+    """
     @weft.task
     def fill(out: weft.Overwrite[np.ndarray], value: float) -> None:
         out[:] = value
@@ -283,8 +351,11 @@ _clean("halves of an array", """
     engine.push(lambda: np.asarray(low).__setitem__(slice(None), 1.0), mutate_vars=[low])
     engine.push(lambda: np.asarray(high).__setitem__(slice(None), 2.0), mutate_vars=[high])
     print(x.sum())
-""")
-_clean("ops inside ops", """
+""",
+)
+_clean(
+    "ops inside ops",
+    """
     engine = weft.get_engine()
     x, y = np.zeros(3), np.zeros(3)
     of_x, of_y = engine.variable_of(x), engine.variable_of(y)
@@ -295,8 +366,11 @@ _clean("ops inside ops", """
 
     engine.push(outer, mutate_vars=[of_x])
     engine.wait_for_all()
-""")
-_clean("threads", """
+""",
+)
+_clean(
+    "threads",
+    """
     import threading
 
     @weft.task
@@ -316,8 +390,11 @@ _clean("threads", """
         thread.start()
     for thread in threads:
         thread.join()
-""")
-_clean("asyncio", """
+""",
+)
+_clean(
+    "asyncio",
+    """
     import asyncio
 
     @weft.task
@@ -331,8 +408,11 @@ _clean("asyncio", """
         return await work(at)
 
     print(asyncio.run(main()))
-""")
-_clean("ops that complete later", """
+""",
+)
+_clean(
+    "ops that complete later",
+    """
     import threading
 
     engine = weft.Engine(workers=2)
@@ -345,8 +425,11 @@ _clean("ops that complete later", """
     threading.Timer(0.01, lambda: pending[0]()).start()
     engine.wait_for_var(of_x)
     engine.close()
-""")
-_clean("a failure that is handled", """
+""",
+)
+_clean(
+    "a failure that is handled",
+    """
     @weft.task
     def parse(out: weft.Overwrite[np.ndarray], text: str) -> None:
         out[:] = float(text)
@@ -358,23 +441,32 @@ _clean("a failure that is handled", """
     except ValueError:
         parse(x, "2.5")
     weft.wait(x)
-""")
-_clean("engines of its own", """
+""",
+)
+_clean(
+    "engines of its own",
+    """
     with weft.Engine(workers=1) as one, weft.Engine(policy="serial") as two:
         x, y = np.zeros(3), np.zeros(3)
         one.push(lambda: x.fill(1), mutate_vars=[one.variable_of(x)])
         two.push(lambda: y.fill(2), mutate_vars=[two.variable_of(y)])
         one.wait_for_all()
         two.push(lambda: np.copyto(y, x), mutate_vars=[two.variable_of(y)], read_vars=[two.variable_of(x)])
-""")
-_clean("a wait that the next turn needs", """
+""",
+)
+_clean(
+    "a wait that the next turn needs",
+    """
     x = weft.ones(1000)
     for turn in range(20):
         x = weft.cos(x)
         if float(weft.abs(x).max()) < 0.1:
             break
-""")
-_clean("work on the host beside ops", """
+""",
+)
+_clean(
+    "work on the host beside ops",
+    """
     @weft.task
     def count(hits: weft.Mutate[np.ndarray], text: str) -> None:
         hits[0] += len(text)
@@ -385,9 +477,13 @@ _clean("work on the host beside ops", """
         lines.append(str(turn))
         count(hits, lines[-1])
     weft.wait(hits)
-""")
-_clean("an executor", """
+""",
+)
+_clean(
+    "an executor",
+    """
     with weft.Executor() as executor:
         futures = [executor.submit(pow, at, 2) for at in range(8)]
         print(sum(future.result() for future in futures))
-""")
+""",
+)

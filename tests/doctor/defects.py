@@ -18,7 +18,10 @@ def _defect(kind: str, name: str, source: str) -> None:
     DEFECTS[name] = kind, HEAD + textwrap.dedent(source)
 
 
-_defect("undeclared-write", "a global", """
+_defect(
+    "undeclared-write",
+    "a global",
+    """
     totals = np.zeros(2)
 
     @weft.task
@@ -28,8 +31,12 @@ _defect("undeclared-write", "a global", """
     for turn in range(4):
         add(np.ones(3))  # here
     weft.wait()
-""")
-_defect("undeclared-write", "an array of an enclosing function", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "an array of an enclosing function",
+    """
     def main() -> None:
         counts = np.zeros(4)
 
@@ -40,8 +47,12 @@ _defect("undeclared-write", "an array of an enclosing function", """
         count(np.ones(3)).wait()  # here
 
     main()
-""")
-_defect("undeclared-write", "a parameter without a tag", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "a parameter without a tag",
+    """
     @weft.task
     def fill(out, value: float) -> None:
         out[:] = value
@@ -49,8 +60,12 @@ _defect("undeclared-write", "a parameter without a tag", """
     x = np.zeros(8)
     fill(x, 2.0)  # here
     weft.wait()
-""")
-_defect("undeclared-write", "the base of a view that is read", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "the base of a view that is read",
+    """
     @weft.task
     def zero(x: weft.Read[np.ndarray]) -> None:
         x.base[:] = 0
@@ -58,8 +73,12 @@ _defect("undeclared-write", "the base of a view that is read", """
     x = np.ones((4, 4))
     zero(x[1])  # here
     weft.wait()
-""")
-_defect("undeclared-write", "a list of arrays", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "a list of arrays",
+    """
     rows = [np.zeros(3) for _ in range(4)]
 
     @weft.task
@@ -68,8 +87,12 @@ _defect("undeclared-write", "a list of arrays", """
 
     accumulate(np.ones(3), 2)  # here
     weft.wait()
-""")
-_defect("undeclared-write", "an array in a list that is given", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "an array in a list that is given",
+    """
     @weft.task
     def scale(arrays: list, x: weft.Mutate[np.ndarray]) -> None:
         x *= 2
@@ -78,8 +101,12 @@ _defect("undeclared-write", "an array in a list that is given", """
     x, y = np.ones(3), np.zeros(3)
     scale([y], x)  # here
     weft.wait()
-""")
-_defect("undeclared-write", "an attribute of self", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "an attribute of self",
+    """
     class Meter:
         def __init__(self) -> None:
             self.sums = np.zeros(2)
@@ -92,8 +119,12 @@ _defect("undeclared-write", "an attribute of self", """
     engine = weft.get_engine()
     engine.push(lambda: meter.add(x), read_vars=[engine.variable_of(x)])  # here
     weft.wait()
-""")
-_defect("undeclared-write", "a dict of arrays", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "a dict of arrays",
+    """
     state = {"mean": np.zeros(3), "count": np.zeros(1)}
 
     @weft.task
@@ -102,8 +133,12 @@ _defect("undeclared-write", "a dict of arrays", """
 
     update(np.ones(3))  # here
     weft.wait()
-""")
-_defect("undeclared-write", "a global behind a function", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "a global behind a function",
+    """
     log = np.zeros(10)
 
     def note(value) -> None:
@@ -116,8 +151,12 @@ _defect("undeclared-write", "a global behind a function", """
 
     work(np.ones(3))  # here
     weft.wait()
-""")
-_defect("undeclared-write", "a variable that one push forgets", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "a variable that one push forgets",
+    """
     x, y = np.zeros(3), np.zeros(3)
     engine = weft.Engine(workers=2)
     of_x, of_y = engine.new_variable("x"), engine.new_variable("y")
@@ -130,8 +169,12 @@ _defect("undeclared-write", "a variable that one push forgets", """
 
     engine.push(both, mutate_vars=[of_y])  # here
     engine.close()
-""")
-_defect("undeclared-write", "the first push forgets its variable", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "the first push forgets its variable",
+    """
     x = np.zeros(3)
     engine = weft.Engine(workers=2)
     of_x, other = engine.new_variable("x"), engine.new_variable("other")
@@ -139,14 +182,22 @@ _defect("undeclared-write", "the first push forgets its variable", """
     for turn in range(3):
         engine.push(lambda: np.add(x, 1, out=x), mutate_vars=[of_x])
     engine.close()
-""")
-_defect("undeclared-write", "read in place of mutated", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "read in place of mutated",
+    """
     x = np.zeros(3)
     engine = weft.get_engine()
     engine.push(lambda: x.fill(1), read_vars=[engine.variable_of(x)], name="fill")  # here
     engine.wait_for_all()
-""")
-_defect("undeclared-write", "an NDArray's memory", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "an NDArray's memory",
+    """
     x = weft.zeros(4)
     host = np.asarray(x)
     memory = x._storage()
@@ -159,16 +210,24 @@ _defect("undeclared-write", "an NDArray's memory", """
     y = np.zeros(2)
     poke(y)  # here
     weft.wait()
-""")
-_defect("undeclared-write", "beyond a slice that is declared", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "beyond a slice that is declared",
+    """
     x = weft.zeros(16)
     x.wait_to_read()
     memory = x._storage()
     part = x[:4]
     weft.get_engine().push(lambda: memory.fill(1), mutate_vars=[part])  # here
     weft.wait()
-""")
-_defect("undeclared-write", "a native function", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "a native function",
+    """
     import ctypes
 
     libc = ctypes.CDLL(None)
@@ -188,8 +247,12 @@ _defect("undeclared-write", "a native function", """
         ctypes.cast(function, ctypes.c_void_p).value, x.ctypes.data, mutate_vars=[engine.variable_of(other)]
     )  # above
     engine.wait_for_all()
-""".replace("    engine.push_native(\n        ctypes.cast", "    engine.push_native(  # here\n        ctypes.cast"))
-_defect("undeclared-write", "a method as a task", """
+""".replace("    engine.push_native(\n        ctypes.cast", "    engine.push_native(  # here\n        ctypes.cast"),
+)
+_defect(
+    "undeclared-write",
+    "a method as a task",
+    """
     class Counter:
         def __init__(self) -> None:
             self.hits = np.zeros(3)
@@ -202,8 +265,12 @@ _defect("undeclared-write", "a method as a task", """
 
     hit(counter, np.ones(3))  # here
     weft.wait()
-""")
-_defect("undeclared-write", "an op of a program", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "an op of a program",
+    """
     side = np.zeros(2)
 
     @weft.task
@@ -219,8 +286,12 @@ _defect("undeclared-write", "an op of a program", """
     x = weft.zeros(3)
     for turn in range(3):
         step(x).wait_to_read()
-""")
-_defect("undeclared-write", "an operator", """
+""",
+)
+_defect(
+    "undeclared-write",
+    "an operator",
+    """
     x, y = np.zeros(3), np.zeros(3)
     engine = weft.get_engine()
 
@@ -231,8 +302,12 @@ _defect("undeclared-write", "an operator", """
     operator = engine.new_operator(run, mutate_vars=[engine.variable_of(x)], name="run")
     operator.push()  # here
     engine.wait_for_all()
-""")
-_defect("undeclared-read", "a global that others write", """
+""",
+)
+_defect(
+    "undeclared-read",
+    "a global that others write",
+    """
     table = np.zeros(3)
 
     @weft.task
@@ -247,8 +322,12 @@ _defect("undeclared-read", "a global that others write", """
     fill(table)
     look(y)  # here
     weft.wait()
-""")
-_defect("undeclared-read", "a parameter without a tag, read", """
+""",
+)
+_defect(
+    "undeclared-read",
+    "a parameter without a tag, read",
+    """
     @weft.task
     def fill(out: weft.Overwrite[np.ndarray], value: float) -> None:
         out[:] = value
@@ -262,24 +341,36 @@ _defect("undeclared-read", "a parameter without a tag, read", """
     copy(y, x)  # here
     fill(x, 4.0)
     weft.wait()
-""")
-_defect("undeclared-read", "a lambda", """
+""",
+)
+_defect(
+    "undeclared-read",
+    "a lambda",
+    """
     x, y = np.zeros(3), np.zeros(3)
     engine = weft.Engine(workers=2)
     of_x, of_y = engine.variable_of(x), engine.variable_of(y)
     engine.push(lambda: x.fill(2), mutate_vars=[of_x])
     engine.push(lambda: np.copyto(y, x), mutate_vars=[of_y])  # here
     engine.close()
-""")
-_defect("undeclared-read", "a variable made by hand", """
+""",
+)
+_defect(
+    "undeclared-read",
+    "a variable made by hand",
+    """
     x, y = np.zeros(3), np.zeros(3)
     engine = weft.Engine(workers=2)
     of_x, of_y = engine.new_variable("x"), engine.new_variable("y")
     engine.push(lambda: x.fill(2), mutate_vars=[of_x])
     engine.push(lambda: np.add(x, 1, out=y), mutate_vars=[of_y])  # here
     engine.close()
-""")
-_defect("undeclared-read", "an attribute that a task reads", """
+""",
+)
+_defect(
+    "undeclared-read",
+    "an attribute that a task reads",
+    """
     class Model:
         def __init__(self) -> None:
             self.weights = np.ones(3)
@@ -298,8 +389,12 @@ _defect("undeclared-read", "an attribute that a task reads", """
     train(model.weights)
     predict(y)  # here
     weft.wait()
-""")
-_defect("undeclared-read", "an NDArray that changes later", """
+""",
+)
+_defect(
+    "undeclared-read",
+    "an NDArray that changes later",
+    """
     x = weft.zeros(3)
 
     @weft.task
@@ -310,22 +405,34 @@ _defect("undeclared-read", "an NDArray that changes later", """
     look(y)  # here
     x += 1
     weft.wait()
-""")
-_defect("first-nan", "a logarithm", """
+""",
+)
+_defect(
+    "first-nan",
+    "a logarithm",
+    """
     x = weft.arange(4.0)
     y = x + 1
     z = weft.log(x)  # here
     w = z * 2 + y
     print(w.sum())
-""")
-_defect("first-nan", "a division in a loop", """
+""",
+)
+_defect(
+    "first-nan",
+    "a division in a loop",
+    """
     x = weft.ones(4)
     for turn in range(6):
         y = x / (3 - turn)  # here
         z = y + 1
     print(z)
-""")
-_defect("first-nan", "in a task", """
+""",
+)
+_defect(
+    "first-nan",
+    "in a task",
+    """
     @weft.task
     def normalise(x: weft.Mutate[np.ndarray]) -> None:
         with np.errstate(all="ignore"):
@@ -334,8 +441,12 @@ _defect("first-nan", "in a task", """
     x = np.array([1.0, -1.0])
     normalise(x)  # here
     weft.wait()
-""")
-_defect("first-nan", "in a program", """
+""",
+)
+_defect(
+    "first-nan",
+    "in a program",
+    """
     @weft.program
     def step(x):
         y = x - 1
@@ -344,27 +455,43 @@ _defect("first-nan", "in a program", """
 
     for turn in range(3):
         print(float(step(weft.ones(3) * (2 - turn))))
-""")
-_defect("first-nan", "a sum that overflows", """
+""",
+)
+_defect(
+    "first-nan",
+    "a sum that overflows",
+    """
     x = weft.full((4,), 3e38, dtype="float32")
     y = x * 0.5
     print(x.sum() * 0 + y.sum())  # here
-""")
-_defect("first-nan", "an operation in place", """
+""",
+)
+_defect(
+    "first-nan",
+    "an operation in place",
+    """
     x = weft.ones((3, 3))
     x[1] = 0
     x /= x  # here
     print(x)
-""")
-_defect("first-nan", "a result of a task", """
+""",
+)
+_defect(
+    "first-nan",
+    "a result of a task",
+    """
     @weft.task
     def mean(x: weft.Read[np.ndarray]) -> float:
         return float(np.divide(x.sum(), 0.0))
 
     with np.errstate(all="ignore"):
         print(mean(np.ones(3)).result())  # here
-""")
-_defect("nondeterministic", "an unseeded generator", """
+""",
+)
+_defect(
+    "nondeterministic",
+    "an unseeded generator",
+    """
     @weft.task
     def noise(out: weft.Overwrite[np.ndarray]) -> None:
         out[:] = np.random.default_rng().random(len(out))
@@ -372,8 +499,12 @@ _defect("nondeterministic", "an unseeded generator", """
     x = np.zeros(8)
     noise(x)  # here
     weft.wait()
-""")
-_defect("nondeterministic", "the time", """
+""",
+)
+_defect(
+    "nondeterministic",
+    "the time",
+    """
     import time
 
     @weft.task
@@ -383,8 +514,12 @@ _defect("nondeterministic", "the time", """
     x = np.zeros(1)
     stamp(x)  # here
     weft.wait()
-""")
-_defect("nondeterministic", "a generator that ops share", """
+""",
+)
+_defect(
+    "nondeterministic",
+    "a generator that ops share",
+    """
     rng = np.random.default_rng(7)
 
     @weft.task
@@ -395,8 +530,12 @@ _defect("nondeterministic", "a generator that ops share", """
     for x in arrays:
         draw(x)  # here
     weft.wait()
-""")
-_defect("wait-in-loop", "a wait for each result", """
+""",
+)
+_defect(
+    "wait-in-loop",
+    "a wait for each result",
+    """
     import time
 
     @weft.task
@@ -406,8 +545,12 @@ _defect("wait-in-loop", "a wait for each result", """
     for x in [np.zeros(3) for _ in range(12)]:
         work(x)
         weft.wait(x)  # here
-""")
-_defect("wait-in-loop", "the result of a handle", """
+""",
+)
+_defect(
+    "wait-in-loop",
+    "the result of a handle",
+    """
     import time
 
     @weft.task
@@ -418,31 +561,52 @@ _defect("wait-in-loop", "the result of a handle", """
     total = 0
     for at in range(12):
         total += work(at).result()  # here
-""")
-_defect("repeated-ops", "a loop of short ops", """
+""",
+)
+_defect(
+    "repeated-ops",
+    "a loop of short ops",
+    """
     x = weft.ones(16)
-    for turn in range(300):
+    for turn in range(200):
         y = x * 0.5  # here
         z = y + x
-        x = z / 1.5
+        y = weft.tanh(z)
+        z = y - x
+        y = z * z
+        z = y + 1
+        y = z - 0.5
+        x = y / 1.5
     print(x)
-""")
-_defect("copied-each-turn", "a constant of NumPy's", """
+""",
+)
+_defect(
+    "copied-each-turn",
+    "a constant of NumPy's",
+    """
     table = np.arange(50_000.0)
     x = weft.zeros(50_000)
     for turn in range(12):
         x = x + table  # here
     print(x.sum())
-""")
-_defect("copied-each-turn", "weft.array in a loop", """
+""",
+)
+_defect(
+    "copied-each-turn",
+    "weft.array in a loop",
+    """
     table = np.arange(5_000.0)
     total = weft.zeros(())
     for turn in range(12):
         x = weft.array(table)  # here
         total += x.sum()
     print(total)
-""")
-_defect("short-task", "an increment", """
+""",
+)
+_defect(
+    "short-task",
+    "an increment",
+    """
     @weft.task
     def bump(x: weft.Mutate[np.ndarray]) -> None:
         x[0] += 1
@@ -451,8 +615,12 @@ _defect("short-task", "an increment", """
     for turn in range(400):
         bump(arrays[turn % 4])  # here
     weft.wait()
-""")
-_defect("one-buffer", "a buffer that is filled again", """
+""",
+)
+_defect(
+    "one-buffer",
+    "a buffer that is filled again",
+    """
     import time
 
     @weft.task
@@ -469,8 +637,12 @@ _defect("one-buffer", "a buffer that is filled again", """
         fill(buffer, turn)  # here
         use(buffer)
     weft.wait()
-""")
-_defect("recording-storm", "a number that changes", """
+""",
+)
+_defect(
+    "recording-storm",
+    "a number that changes",
+    """
     @weft.program
     def scale(x, by):
         return x * by
@@ -479,4 +651,5 @@ _defect("recording-storm", "a number that changes", """
     for turn in range(12):
         x = scale(x, 1.0 + turn / 100)  # here
     print(x)
-""")
+""",
+)

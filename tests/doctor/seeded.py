@@ -30,7 +30,7 @@ def execute(path: Path) -> None:
     scope: dict[str, Any] = {"__name__": "__main__", "print": lambda *_: None}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        exec(compile(source, str(path), "exec"), scope)  # noqa: S102 - scripts of these tests
+        exec(compile(source, str(path), "exec"), scope)
         weft.wait_all()
 
 

@@ -60,7 +60,11 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
         "--runs", metavar="N", type=_count, default=_RUNS, help=f"runs in other orders (default: {_RUNS}; 0 for none)"
     )
     parser.add_argument(
-        "--only", metavar="KIND,...", type=_kinds, default=frozenset(KINDS), help=f"kinds of findings: {', '.join(KINDS)}"
+        "--only",
+        metavar="KIND,...",
+        type=_kinds,
+        default=frozenset(KINDS),
+        help=f"kinds of findings: {', '.join(KINDS)}",
     )
     parser.add_argument("-m", "--module", action="store_true", help="what follows is a module, as in python -m")
     parser.add_argument("program", metavar="SCRIPT", help="the script, or the module after -m")
@@ -167,7 +171,14 @@ class _Runs:
         _progress(shown)
         with tempfile.TemporaryDirectory() as folder:
             answer = Path(folder, "answer")
-            command = [sys.executable, "-m", "weft._command.doctor_run", what, str(answer), ",".join(sorted(self._kinds))]
+            command = [
+                sys.executable,
+                "-m",
+                "weft._command.doctor_run",
+                what,
+                str(answer),
+                ",".join(sorted(self._kinds)),
+            ]
             command += ["-m"] if self._options.module else []
             begun = time.monotonic()
             quiet = None if first else subprocess.DEVNULL
@@ -175,7 +186,7 @@ class _Runs:
             if what.partition(":")[0] in {"serial", "shuffled"}:
                 environment["WEFT_POLICY"] = what
             to_stdout = str(self._options.json) == "-"  # where the report goes
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603 - the script that was asked for
                 [*command, self._options.program, *self._options.arguments],
                 stdin=quiet,
                 stdout=sys.stderr if first and to_stdout else quiet,

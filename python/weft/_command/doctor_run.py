@@ -83,7 +83,10 @@ class _Once:
 
 def fields(finding: Any) -> dict[str, Any]:
     """Return what makes a finding again."""
-    return {name: getattr(finding, name) for name in ("kind", "file", "line", "message", "advice", "end_line", "count", "seconds")}
+    return {
+        name: getattr(finding, name)
+        for name in ("kind", "file", "line", "message", "advice", "end_line", "count", "seconds")
+    }
 
 
 def row(logged: Logged) -> tuple[Any, ...]:

@@ -26,12 +26,13 @@ itself, and else at doubling distances. At most `memory.REGIONS` regions, `order
 | file | home of |
 |---|---|
 | `findings` | a finding, the report, how it is shown |
+| `guards` | questions about classes of values |
 | `sources` | lines of files: where a name is assigned, loops |
 | `reach` | the arrays that a callable reaches by name |
 | `memory` | regions of memory and their fingerprints |
 | `pushes` | one push as the hook sees it: what it declares |
-| `writers` | who writes and reads memory that has no variable of its own |
 | `check`, `orders` | the hooks of the two kinds of runs; the comparison of runs |
 | `advice` | what a trace tells of slow habits |
+| `traces` | traces of all engines of a run |
 | `session` | `weft.doctor` |
 """

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft._core import _fingerprint
 from weft._doctor.findings import Finding
+from weft._doctor.guards import is_host
 from weft._doctor.sources import loop_around, split_place
 from weft._engine.observers import caller
 from weft._trace.record import NONE, Access, Kind
@@ -55,7 +56,7 @@ class Habits:
 
     def converted(self, array: Any) -> None:
         """Note that the values of a NumPy array become an array's."""
-        if not isinstance(array, np.ndarray) or array.nbytes == 0:
+        if not is_host(array) or array.nbytes == 0:
             return
         key = (*caller(), array.__array_interface__["data"][0])
         known = self._converted.get(key)
@@ -103,7 +104,11 @@ def _sample(array: Any) -> int | None:
     """Return a number of some of an array's bytes."""
     if array.dtype.hasobject:
         return None
-    flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array[tuple([slice(0, 64)] * array.ndim)]).reshape(-1)
+    flat = (
+        array.reshape(-1)
+        if array.flags.c_contiguous
+        else np.ascontiguousarray(array[tuple([slice(0, 64)] * array.ndim)]).reshape(-1)
+    )
     count = max(1, _SAMPLE // max(1, array.itemsize))
     return hash((_fingerprint(flat[:count].view(np.uint8)), _fingerprint(flat[-count:].view(np.uint8))))
 
@@ -234,11 +239,13 @@ def _turn_begin(run: _Run, group: list[int], inside: npt.NDArray[np.bool_]) -> i
 def _repeated_ops(run: _Run) -> Iterator[Finding]:
     ops, record = run.ops, run.record
     for pusher in np.unique(ops["pusher"]).tolist():
-        chosen = np.nonzero((ops["pusher"] == pusher) & ~record.waits & run.top & (ops["place"] > 0) & (ops["kind"] != Kind.DELETE))[0]
+        chosen = np.nonzero(
+            (ops["pusher"] == pusher) & ~record.waits & run.top & (ops["place"] > 0) & (ops["kind"] != Kind.DELETE)
+        )[0]
         chosen = chosen[:_WINDOW]
         word = ops["place"][chosen].astype(np.int64) << 32 | ops["name"][chosen]
         for begin, period, turns in _repetitions(word):
-            if period < 2 or turns < 2 * _TURNS:  # noqa: PLR2004
+            if period < 2 or turns < 2 * _TURNS:
                 continue
             part = chosen[begin : begin + period * turns]
             callables = np.isin(ops["kind"][part], (Kind.CALLABLE, Kind.ASYNC, Kind.NATIVE))
@@ -246,6 +253,8 @@ def _repeated_ops(run: _Run) -> Iterator[Finding]:
             at_push = ops["worker"][part] == NONE
             gaps = np.diff(run.pushed[part]) / 1e9 - np.where(at_push, run.took[part], 0)[:-1]
             pushing = float(np.clip(gaps, 0, _PAUSE).sum())
+            # What somebody else had of the processor meanwhile is no time of these ops.
+            span = min(span, pushing + float(run.took[part].sum()))
             saved = pushing + _FUSED * float(run.took[part].sum()) - turns * (_CALL + _OP * period)
             if callables.all() or saved < _SHARE * span:
                 continue
@@ -276,13 +285,13 @@ def _repetitions(word: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
     [(1, 2, 3)]
     """
     size = len(word)
-    if size < 4:  # noqa: PLR2004
+    if size < 4:
         return
     order = np.argsort(word, kind="stable")
     same = word[order][1:] == word[order][:-1]
     gaps = (order[1:] - order[:-1])[same]
     taken = np.zeros(size, np.bool_)
-    periods = [gap for gap, _ in Counter(gaps[gaps <= _PERIOD].tolist()).most_common(16)]
+    periods: list[int] = [gap for gap, _ in Counter(gaps[gaps <= _PERIOD].tolist()).most_common(16)]
     for period in sorted(periods):
         equal = np.concatenate(([False], word[period:] == word[:-period], [False]))
         edges = np.nonzero(equal[1:] != equal[:-1])[0]
@@ -306,7 +315,7 @@ def _short_tasks(run: _Run) -> Iterator[Finding]:
         took = float(np.percentile(run.took[group], 25))
         gaps = np.diff(run.pushed[group]) / 1e9
         push = float(np.percentile(gaps, 25))
-        if took >= push or took > 5e-5:  # noqa: PLR2004
+        if took >= push or took > 5e-5:
             continue
         name = run.record.label(group[0])
         cost = len(group) * push * (1 - 1 / 16)
@@ -333,7 +342,9 @@ def _one_buffers(run: _Run) -> Iterator[Finding]:
         accesses = run.accesses[op]
         for variable, kind in accesses:
             if kind == Access.OVERWRITE and readers[variable]:
-                others = [int(run.ends[writer[other]]) for other, _ in accesses if other in writer and other != variable]
+                others = [
+                    int(run.ends[writer[other]]) for other, _ in accesses if other in writer and other != variable
+                ]
                 others += [
                     int(run.ends[reader])
                     for other, way in accesses

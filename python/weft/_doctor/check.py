@@ -11,6 +11,7 @@ import numpy as np
 
 from weft._core import NDArray, _watch_drain, _watch_origins
 from weft._doctor.findings import Finding
+from weft._doctor.guards import is_array, is_real, is_row
 from weft._doctor.memory import Region, Regions, host_of
 from weft._doctor.orders import OPS, Logged, logged
 from weft._doctor.pushes import Owners, Push, place_of
@@ -22,6 +23,7 @@ from weft._engine.task_handle import TaskHandle
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from weft._core import _Origins
     from weft._doctor.findings import Report
 
 #: Pushes of one line that are checked whatever it takes, and seconds that checks may take in any case.
@@ -54,7 +56,7 @@ class Access:
         self.key, self.label, self.place = push.key, push.label, (push.file, push.line)
         self.task = isinstance(push.callable, TaskCall)
         self.region, self.path, self.wrote = region, path, wrote
-        self.says_read = any(region is not None and one is region.array for one in push.reads)
+        self.says_read = any(one is region.array for one in push.reads)
         self.guards = {key for key, writes in push.guards.items() if writes or not wrote}
         self.version = region.version()
         self.count = 0
@@ -102,7 +104,14 @@ class Checker:
     # What the core calls.
 
     def pushing(
-        self, callable_: Any, name: str | None, place: int, kind: int, inside: bool, _engine: int, objects: Sequence[Any]
+        self,
+        callable_: Any,
+        name: str | None,
+        place: int,
+        kind: int,
+        inside: bool,
+        _engine: int,
+        objects: Sequence[Any],
     ) -> Push:
         """Look at the memory before an op."""
         if not inside and not self._is_due(place):
@@ -210,12 +219,11 @@ class Checker:
                     continue  # an op that was pushed inside, or an array op, has written to it
                 elif any(first < region.span[1] and region.span[0] < end for first, end in push.inner):
                     self._counts["changes by ops that were pushed inside ops"] += 1
+                elif not alone and region not in paths:
+                    self._counts["changes while other threads ran"] += 1
                 else:
-                    if not alone and region not in paths:
-                        self._counts["changes while other threads ran"] += 1
-                    else:
-                        push.changed.append(region)
-                        self._wrote(push, region, paths.get(region, ""))
+                    push.changed.append(region)
+                    self._wrote(push, region, paths.get(region, ""))
         if "first-nan" in self.kinds:
             self._look_for_nan(push)
         if push.entry is not None:
@@ -280,7 +288,13 @@ class Checker:
         self._nan(push.name, (push.file, push.line), (nan, infinite), tuple(values.shape), read)
 
     def _nan(
-        self, name: str, place: tuple[str, int], found: tuple[int, int], shape: tuple[int, ...], read: str, count: int = 1
+        self,
+        name: str,
+        place: tuple[str, int],
+        found: tuple[int, int],
+        shape: tuple[int, ...],
+        read: str,
+        count: int = 1,
     ) -> None:
         key = (name, *place)
         known = self._nans.get(key)
@@ -289,9 +303,7 @@ class Checker:
             return
         nan, infinite = found
         size = int(np.prod(shape, dtype=object)) if shape else 1
-        what = " and ".join(
-            f"{number:,} {word}" for number, word in ((nan, "NaN"), (infinite, "infinite")) if number
-        )
+        what = " and ".join(f"{number:,} {word}" for number, word in ((nan, "NaN"), (infinite, "infinite")) if number)
         self._nans[key] = Finding(
             "first-nan",
             *place,
@@ -307,16 +319,26 @@ class Checker:
         """Add what was found."""
         origins = _watch_origins()
         if "first-nan" in self.kinds:
-            for origin in origins["found"]:
-                if origin["place"] in self._vetoed:
-                    continue
-                read = ", ".join(str(tuple(shape)) for shape in origin["read"])
-                found = origin["nan"], origin["infinite"]
-                self._nan(
-                    origin["name"], place_of(origin["place"]), found, tuple(origin["shape"]), read, origin["count"]
-                )
-            for finding in self._nans.values():
-                report.add(finding)
+            self._finish_nans(report, origins)
+        self._finish_accesses(report)
+        report.count("ops", self._counts.pop("ops", 0))
+        report.count("array ops", origins["checked"])
+        for what, number in self._counts.items():
+            report.count(what, number)
+        report.count("ops on devices or that end later", origins["unseen"])
+        report.count("arrays left out", self._regions.left_out)
+
+    def _finish_nans(self, report: Report, origins: _Origins) -> None:
+        for origin in origins["found"]:
+            if origin["place"] in self._vetoed:
+                continue
+            read = ", ".join(str(tuple(shape)) for shape in origin["read"])
+            found = origin["nan"], origin["infinite"]
+            self._nan(origin["name"], place_of(origin["place"]), found, tuple(origin["shape"]), read, origin["count"])
+        for finding in self._nans.values():
+            report.add(finding)
+
+    def _finish_accesses(self, report: Report) -> None:
         written: set[tuple[object, int]] = set()
         flawed: set[int] = set()
         for (key, region, wrote), access in self._accesses.items():
@@ -330,12 +352,6 @@ class Checker:
                 continue
             if self._is_raced(access, flawed):
                 report.add(self._finding("undeclared-read", access))
-        report.count("ops", self._counts.pop("ops", 0))
-        report.count("array ops", origins["checked"])
-        for what, number in self._counts.items():
-            report.count(what, number)
-        report.count("ops on devices or that end later", origins["unseen"])
-        report.count("arrays left out", self._regions.left_out)
 
     @staticmethod
     def _guard(region: Region) -> tuple[int, int] | None:
@@ -377,7 +393,7 @@ class Checker:
 def _cure(access: Access, name: str, *, wrote: bool) -> str:
     word = "Mutate" if wrote else "Read"
     if access.says_read and wrote:
-        return f"it is declared as read: tag it weft.Mutate, or weft.Overwrite if all of it is written, instead of weft.Read"
+        return "it is declared as read: tag it weft.Mutate, or weft.Overwrite if all of it is written, instead of weft.Read"
     if access.task:
         plain = name if name.isidentifier() else "x"
         option = "mutates" if wrote else "reads"
@@ -402,11 +418,11 @@ def _is_finite(array: Any) -> bool:
 def _is_finite_value(value: Any, depth: int = 3) -> bool:
     if isinstance(value, TaskHandle):
         value = value._outcome.value
-    if isinstance(value, (float, complex, np.inexact)):
+    if is_real(value):
         return bool(np.isfinite(value))
-    if isinstance(value, (np.ndarray, NDArray)):
+    if is_array(value):
         return _is_finite(value)
-    if isinstance(value, (list, tuple)) and depth:
+    if is_row(value) and depth:
         return all(_is_finite_value(each, depth - 1) for each in value[:256])
     return True
 

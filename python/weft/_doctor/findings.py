@@ -210,7 +210,14 @@ class Report:
         """Return the report as notebooks show it."""
         head = ("line", "kind", "message", "to do", "count", "seconds")
         rows = [
-            (one.place, one.kind, one.message, one.advice, f"{one.count:,}", f"{one.seconds:.3g}" if one.seconds else "")
+            (
+                one.place,
+                one.kind,
+                one.message,
+                one.advice,
+                f"{one.count:,}",
+                f"{one.seconds:.3g}" if one.seconds else "",
+            )
             for one in self.findings
         ]
         return table([head], rows or [("nothing found",)]) + table([], [(self.last_line(),)])

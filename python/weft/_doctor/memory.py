@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from weft._core import NDArray, _fingerprint
+from weft._doctor.guards import is_host
 from weft._engine.owners import owner_of, weakly_referenceable
 
 if TYPE_CHECKING:
@@ -36,13 +37,25 @@ class Region:
         The file in which that expression stands.
     """
 
-    __slots__ = ("__weakref__", "_array", "_owner", "dtype", "file", "is_known", "path", "shape", "span", "votes", "writers")
+    __slots__ = (
+        "__weakref__",
+        "_array",
+        "_owner",
+        "dtype",
+        "file",
+        "is_known",
+        "path",
+        "shape",
+        "span",
+        "votes",
+        "writers",
+    )
 
     def __init__(self, array: Any, path: str, file: str) -> None:
         owner = _owner(array)
         self._owner = weakref.ref(owner)
         self._array = weakref.ref(array) if weakly_referenceable(array) else self._owner
-        if isinstance(owner, np.ndarray):
+        if is_host(owner):
             self._array = self._owner
         self.path, self.file = path, file
         self.shape, self.dtype = array.shape, array.dtype
@@ -117,8 +130,12 @@ def span_of(array: Any) -> Span:
         return 0, 0
     if host is None:
         return 0, 0
-    first, end = np.lib.array_utils.byte_bounds(host) if hasattr(np.lib, "array_utils") else np.byte_bounds(host)
-    return int(first), int(end)
+    start: int = host.__array_interface__["data"][0]
+    if host.flags.c_contiguous:
+        return start, start + host.nbytes
+    steps = [stride * (length - 1) for stride, length in zip(host.strides, host.shape, strict=True) if length]
+    below, above = sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+    return start + below, start + above + host.itemsize
 
 
 def _without(span: Span, taken: Iterable[Span]) -> Iterator[Span]:
@@ -174,7 +191,7 @@ class Regions:
             return None
         if not weakly_referenceable(owner):
             return None
-        if isinstance(owner, np.ndarray):
+        if is_host(owner):
             array = owner
         elif isinstance(array, memoryview):
             return None

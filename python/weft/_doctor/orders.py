@@ -8,10 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from weft._core import NDArray
 from weft._doctor.findings import Finding
+from weft._doctor.guards import is_array, is_mapping, is_row, is_scalar
 from weft._doctor.memory import Region, Regions
 from weft._doctor.pushes import Owners, Push
 from weft._engine.task_call import TaskCall
@@ -60,10 +58,10 @@ class Logged:
 def logged(push: Push) -> Logged:
     """Return the beginning of an entry for an op that is about to run."""
     entry = Logged(push.thread, push.number, push.name, push.file, push.line)
-    overwritten = {id(array) for array, kind in push.declared if kind == 2}  # noqa: PLR2004
+    overwritten = {id(array) for array, kind in push.declared if kind == 2}
     entry.inputs = [print_of(array) for array in push.reads]
     entry.inputs += [print_of(array) for array in push.writes if id(array) not in overwritten]
-    entry.inputs += [print_of(value) for value in push.values() if not isinstance(value, (np.ndarray, NDArray))]
+    entry.inputs += [print_of(value) for value in push.values() if not is_array(value)]
     declared = [*push.reads, *push.writes]
     for path, array in push.arrays().items():
         if not any(array is one for one in declared):
@@ -82,19 +80,19 @@ def print_of(value: Any, depth: int = 4) -> _Print:
     """
     if isinstance(value, TaskHandle):
         value = value._outcome.value
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
-        return f"{type(value).__name__} {value!r}" if len(repr(value)) < 200 else _digest(repr(value))  # noqa: PLR2004
-    if isinstance(value, (np.ndarray, NDArray)):
+    if is_scalar(value):
+        return f"{type(value).__name__} {value!r}" if len(repr(value)) < 200 else _digest(repr(value))
+    if is_array(value):
         try:
             region = Region(value, "", "")
             found = region.fingerprint()
         except TypeError:
             return None
         return None if found is None else f"{found} {region.shape} {region.dtype}"
-    if isinstance(value, (list, tuple)) and depth:
+    if is_row(value) and depth:
         prints = [print_of(each, depth - 1) for each in value[:1000]]
         return None if any(each is None for each in prints) else _digest(f"{type(value).__name__} {prints}")
-    if isinstance(value, dict) and depth:
+    if is_mapping(value) and depth:
         prints = [(print_of(key, 0), print_of(each, depth - 1)) for key, each in [*value.items()][:1000]]
         return None if any(None in each for each in prints) else _digest(f"{prints}")
     return None
@@ -114,7 +112,14 @@ class OrderLog:
         self._numbers: Counter[int] = Counter()
 
     def pushing(
-        self, callable_: Any, name: str | None, place: int, kind: int, inside: bool, _engine: int, objects: Sequence[Any]
+        self,
+        callable_: Any,
+        name: str | None,
+        place: int,
+        kind: int,
+        inside: bool,
+        _engine: int,
+        objects: Sequence[Any],
     ) -> Push:
         """Put a wrapper around the callable."""
         push = Push(callable_, name, place, kind, objects)
@@ -225,7 +230,7 @@ def findings_of(
                     *place,
                     f"{shown} reads `{name}` and does not say so: in another order of the ops it gives other values for the "
                     "same declared inputs",
-                    f"take it as an argument with the tag weft.Read, or name it in the push: `read_vars=[...]`",
+                    "take it as an argument with the tag weft.Read, or name it in the push: `read_vars=[...]`",
                     count=difference.count,
                 )
             )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from weft._core import NDArray, Variable, _place
+from weft._doctor.guards import is_array, is_host, is_mapping, is_row
 from weft._doctor.memory import Region, Regions, covered, span_of
 from weft._doctor.reach import attributes_of, functions_of, reached
 from weft._doctor.sources import split_place
@@ -85,7 +84,11 @@ class Push:
         self.replaced: Any = None
         self.callable = callable_
         function = next(functions_of(callable_), None)
-        self.name: str = name or getattr(callable_, "__qualname__", None) or ("native function" if callable_ is None else type(callable_).__name__)
+        self.name: str = (
+            name
+            or getattr(callable_, "__qualname__", None)
+            or ("native function" if callable_ is None else type(callable_).__name__)
+        )
         self.name = self.name.rpartition("<locals>.")[2]
         self.place = place
         self.file, self.line = place_of(place)
@@ -132,7 +135,7 @@ class Push:
             if owner is None:
                 self.guards[item._key] = bool(kind) or self.guards.get(item._key, False)
                 self.names[item._key] = item.name
-            elif isinstance(owner, (np.ndarray, memoryview)):
+            elif is_host(owner) or isinstance(owner, memoryview):
                 self._array(owner, kind, regions, names.get(id(owner), ""), strict=True)
             else:
                 for path, array in _arrays_in(owner):
@@ -183,7 +186,9 @@ class Push:
         if not isinstance(self.callable, TaskCall):
             return frozenset()
         functions = [function.__code__ for function in functions_of(self.callable)]
-        return frozenset(name for code in functions for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        return frozenset(
+            name for code in functions for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        )
 
     def values(self) -> Iterator[Any]:
         """Yield the arguments of a task's call that are no arrays."""
@@ -196,16 +201,16 @@ def _arrays_in(owner: Any) -> Iterator[tuple[str, Any]]:
     """Yield the arrays that an object holds in attributes, lists and dicts."""
     pending: list[tuple[str, Any, int]] = [("", owner, 0)]
     seen: set[int] = set()
-    while pending and len(seen) < 1000:  # noqa: PLR2004
+    while pending and len(seen) < 1000:
         path, value, depth = pending.pop()
-        if id(value) in seen or depth > 4:  # noqa: PLR2004
+        if id(value) in seen or depth > 4:
             continue
         seen.add(id(value))
-        if isinstance(value, (np.ndarray, NDArray)):
+        if is_array(value):
             yield path, value
-        elif isinstance(value, (list, tuple)):
+        elif is_row(value):
             pending += [(f"{path}[{at}]", item, depth + 1) for at, item in enumerate(value[:256])]
-        elif isinstance(value, dict):
+        elif is_mapping(value):
             pending += [(f"{path}[{key!r}]", item, depth + 1) for key, item in [*value.items()][:256]]
         elif depth == 0 or hasattr(value, "__dict__"):
             pending += [(f"{path}.{name}".lstrip("."), item, depth + 1) for name, item in attributes_of(value)]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft._core import Engine, NDArray, Variable
+from weft._core import Engine, Variable
+from weft._doctor.guards import is_array, is_mapping, is_row
 from weft._engine.task_call import TaskCall
 from weft._engine.task_handle import TaskHandle
 
@@ -137,13 +138,12 @@ def functions_of(callable_: Any) -> Iterator[types.FunctionType]:
             yield callable_
             if "__wrapped__" not in callable_.__dict__:
                 return
-            callable_ = callable_.__wrapped__
-        elif not isinstance(callable_, type) and isinstance(
-            getattr(type(callable_), "__call__", None), types.FunctionType
-        ):
-            callable_ = type(callable_).__call__
+            callable_ = callable_.__dict__["__wrapped__"]
         else:
-            return
+            method = None if isinstance(callable_, type) else vars(_class_of(callable_)).get("__call__")
+            if not isinstance(method, types.FunctionType):
+                return
+            callable_ = method
 
 
 class _Walk:
@@ -191,7 +191,9 @@ class _Walk:
         names = names_of(code)
         for name in sorted(names.outside & function.__globals__.keys()):
             self.visit(name, function.__globals__[name], depth + 1, code)
-        for name, value in zip(reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False):
+        for name, value in zip(
+            reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False
+        ):
             self.visit(name, value, depth + 1)
         wrapped = function.__dict__.get("__wrapped__")
         if isinstance(wrapped, types.FunctionType):
@@ -209,41 +211,58 @@ class _Walk:
         """Walk over an object that `path` names."""
         if isinstance(value, _LEAVES) or depth > _DEPTH:
             return
-        if isinstance(value, (np.ndarray, NDArray)):
+        if is_array(value):
             if self._enter(value):
                 self.found.setdefault(path, value)
-            return
-        if isinstance(value, types.ModuleType):
-            if code is not None and value.__name__.partition(".")[0] not in _FOREIGN:
-                for name in sorted(names_of(code).attributes & vars(value).keys()):
-                    self.visit(f"{path}.{name}", vars(value)[name], depth + 1)
-            return
-        if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
-            if str(getattr(value, "__module__", "")).partition(".")[0] not in _FOREIGN:
-                self.call(value, depth + 1)
-            return
-        if not self._enter(value):
-            return
-        if isinstance(value, (list, tuple)):
-            for number, item in enumerate(value[:_ITEMS]):
-                self.visit(f"{path}[{number}]", item, depth + 1)
-        elif isinstance(value, dict):
-            for key, item in [*value.items()][:_ITEMS]:
-                self.visit(f"{path}[{key!r}]" if isinstance(key, (str, int)) else path, item, depth + 1)
-        elif isinstance(value, memoryview):
-            self.found.setdefault(path, value)
-        elif type(value).__module__.partition(".")[0] not in _FOREIGN:
-            for name, item in attributes_of(value):
-                self.visit(f"{path}.{name}", item, depth + 1)
+        elif isinstance(value, types.ModuleType):
+            self._module(path, value, depth, code)
+        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+            function: object = value
+            if not _is_foreign(_module_of(function)):
+                self.call(function, depth + 1)
+        elif self._enter(value):
+            for name, item in _parts(value):
+                self.visit(f"{path}{name}", item, depth + 1)
+            if isinstance(value, memoryview):
+                self.found.setdefault(path, value)
+
+    def _module(self, path: str, module: types.ModuleType, depth: int, code: types.CodeType | None) -> None:
+        if code is not None and not _is_foreign(module.__name__):
+            for name in sorted(names_of(code).attributes & vars(module).keys()):
+                self.visit(f"{path}.{name}", vars(module)[name], depth + 1)
+
+
+def _module_of(value: object) -> object:
+    return getattr(value, "__module__", None)
+
+
+def _is_foreign(module: object) -> bool:
+    return str(module).partition(".")[0] in _FOREIGN
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parts of a list, a dict or an object, with how an expression goes on that names them."""
+    if is_row(value):
+        yield from ((f"[{number}]", item) for number, item in enumerate(value[:_ITEMS]))
+    elif is_mapping(value):
+        for key, item in [*value.items()][:_ITEMS]:
+            yield (f"[{key!r}]" if isinstance(key, (str, int)) else "", item)
+    elif not _is_foreign(type(value).__module__):
+        yield from ((f".{name}", item) for name, item in attributes_of(value))
+
+
+def _class_of(value: object) -> type[Any]:
+    return type(value)
 
 
 def attributes_of(value: Any) -> list[tuple[str, Any]]:
     """Return the attributes that an object itself holds, without asking its class for any."""
     try:
-        found = [*vars(value).items()][:_ITEMS] if not isinstance(value, type) else []
+        own: dict[str, Any] = {} if isinstance(value, type) else vars(value)
     except TypeError:
-        found = []
-    for kind in type(value).__mro__:
+        own = {}
+    found = [*own.items()][:_ITEMS]
+    for kind in type.mro(_class_of(value)):
         for name, slot in vars(kind).items():
             if isinstance(slot, types.MemberDescriptorType):
                 try:

@@ -8,14 +8,16 @@ import threading
 from typing import TYPE_CHECKING
 
 from weft._core import Scope, _watch, _watch_drain, _watch_origins
-from weft._doctor.check import Checker
 from weft._doctor.findings import Report, parse_kinds
-from weft._doctor.traces import Traces
+from weft._trace.marks import Mark, set_marks
 from weft.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
+
+    from weft._doctor.check import Checker
+    from weft._doctor.traces import Traces
 
 #: Kinds that need ops to run one at a time.
 CHECKED = frozenset({"undeclared-write", "undeclared-read", "first-nan"})
@@ -86,6 +88,10 @@ class Doctor:
 
     def __enter__(self) -> Report:
         """Begin to check."""
+        # Whoever imports weft and checks nothing does without these.
+        from weft._doctor.check import Checker  # noqa: PLC0415
+        from weft._doctor.traces import Traces  # noqa: PLC0415
+
         with _lock:
             if _open:
                 raise TraceError("another weft.doctor() is open, and one process has one at a time")
@@ -133,6 +139,7 @@ class Doctor:
         if self._traces is not None:
             self._traces.finish(self._report)
         self._report.sort()
+        set_marks(Mark(one.file, one.line, f"{one.kind}: {one.message}") for one in self._report.findings)
 
 
 def _after_fork_child() -> None:
