@@ -70,6 +70,7 @@ pub enum Access {
 impl Access {
     /// What it is to the variable of a buffer of which the array is all.
     #[inline]
+    #[must_use]
     pub fn kind(self) -> AccessKind {
         match self {
             Self::Read => AccessKind::Read,

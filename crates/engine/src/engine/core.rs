@@ -92,10 +92,11 @@ impl Core {
     }
 
     pub(super) fn set_watched(&self, watched: bool) {
-        // ORDERING: SeqCst, as all on this word. Who pushes meanwhile is checked or not.
         if watched {
+            // ORDERING: SeqCst: who pushes meanwhile is checked or not; pairs with state().
             self.state.fetch_or(WATCHED, Ordering::SeqCst);
         } else {
+            // ORDERING: as above.
             self.state.fetch_and(!WATCHED, Ordering::SeqCst);
         }
     }
