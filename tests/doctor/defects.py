@@ -393,6 +393,52 @@ _defect(
 )
 _defect(
     "undeclared-read",
+    "an item of a list",
+    """
+    rows = [np.zeros(3) for _ in range(4)]
+
+    @weft.task
+    def fill(out: weft.Overwrite[np.ndarray], value: float) -> None:
+        out[:] = value
+
+    @weft.task
+    def total(out: weft.Overwrite[np.ndarray]) -> None:
+        out[0] = sum(row.sum() for row in rows)
+
+    y = np.zeros(1)
+    for at, row in enumerate(rows):
+        fill(row, at + 1.0)
+    total(y)  # here
+    weft.wait()
+""",
+)
+_defect(
+    "undeclared-read",
+    "an array behind a method",
+    """
+    class Model:
+        def __init__(self) -> None:
+            self.layers = {"first": np.ones(3)}
+
+        def score(self) -> float:
+            return float(self.layers["first"].sum())
+
+    model = Model()
+
+    @weft.task
+    def train(w: weft.Mutate[np.ndarray]) -> None:
+        w += 1
+
+    @weft.task
+    def score(m: Model) -> float:
+        return m.score()
+
+    train(model.layers["first"])
+    print(score(model).result())  # here
+""",
+)
+_defect(
+    "undeclared-read",
     "an NDArray that changes later",
     """
     x = weft.zeros(3)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Seeds of orders.
-SEEDS = (1, 2, 3)
+SEEDS = range(1, 9)
 ADVICE = [kind for kind, severity in KINDS.items() if severity == "advice"]
 
 
@@ -62,6 +62,8 @@ def examined(path: Path, *, orders: bool = True, advice: bool = True) -> list[Fi
     if orders and checker.log:
         found: dict[tuple[str, str, int], Difference] = {}
         for seed in SEEDS:
+            if found:
+                break
             found = {**differences(checker.log, logged(path, f"shuffled:{seed}"))[0], **found}
         again = differences(checker.log, logged(path, "serial"))[0] if found else {}
         report.findings += findings_of(found, again, report.findings)

@@ -34,8 +34,8 @@ examples:
   weft doctor --only first-nan -m package.module
 """
 
-#: Runs in other orders.
-_RUNS = 3
+#: Runs in other orders; and how many, until one differs, where an op reaches arrays that others write.
+_RUNS, _MORE = 3, 8
 #: How much longer than the check run another one may take, and seconds in any case.
 _LONGER, _AT_LEAST = 5, 60
 #: Seconds that a run has to end when it was interrupted.
@@ -94,6 +94,8 @@ class Ended(NamedTuple):
     status: int | None
     interrupted: bool
     seconds: float
+    #: Whether there is more to look for in other orders.
+    suspects: bool = False
 
 
 def _doctor(options: Namespace) -> int:
@@ -143,14 +145,18 @@ class _Runs:
             for what, number in advice.report.checked.items():
                 report.count(what, number)
         if first is not None and first.log and drawn and not self.interrupted and not self.failed:
-            self._orders(first.log)
+            self._orders(first)
         return report
 
-    def _orders(self, base: list[Logged]) -> None:
+    def _orders(self, first: Ended) -> None:
+        base = first.log
         found: dict[tuple[str, str, int], Difference] = {}
         compared = runs = 0
-        for seed in range(1, self._options.runs + 1):
-            ended = self._run(f"shuffled:{seed}", f"order {seed} of {self._options.runs}")
+        wanted = self._options.runs
+        for seed in range(1, 1 + (max(wanted, _MORE) if first.suspects and wanted else wanted)):
+            if seed > wanted and found:
+                break
+            ended = self._run(f"shuffled:{seed}", f"order {seed}")
             if self.interrupted:
                 return
             differ, count = differences(base, ended.log)
@@ -238,7 +244,9 @@ def _read(path: Path, *, interrupted: bool, seconds: float) -> Ended:
         return Ended(report, [], None, interrupted, seconds)
     report.findings = [Finding(**row) for row in answer["findings"]]
     report.checked = answer["checked"]
-    return Ended(report, [Logged(*row) for row in answer["log"]], answer["status"], interrupted, seconds)
+    return Ended(
+        report, [Logged(*row) for row in answer["log"]], answer["status"], interrupted, seconds, answer["suspects"]
+    )
 
 
 def _progress(what: str) -> None:

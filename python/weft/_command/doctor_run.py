@@ -68,8 +68,10 @@ class _Once:
                 _watch_drain(_TO_END)
         finally:
             _watch(None)
+            suspects = False
             if isinstance(self._hook, Checker):
                 self._hook.finish(report)
+                suspects = self._hook.suspects
             if self._traces is not None:
                 self._traces.finish(report)
             else:
@@ -77,7 +79,13 @@ class _Once:
             if self._hook is not None:
                 log = [row(each) for each in self._hook.log[:OPS]]
             findings = [fields(each) for each in report.findings]
-            answer = {"findings": findings, "checked": report.checked, "log": log, "status": self.status}
+            answer = {
+                "findings": findings,
+                "checked": report.checked,
+                "log": log,
+                "status": self.status,
+                "suspects": suspects,
+            }
             self._answer.write_bytes(pickle.dumps(answer))
 
 

@@ -33,6 +33,8 @@ _GRACE = 0.5
 _HANDED_OVER = 3e-4
 #: What checks may take beside the script, as a part of its own time.
 _SHARE = 1.5
+#: Arrays that ops reach, of which is asked whether others write to them.
+_REACHED = 10_000
 #: Seconds for which the end of an op is waited for, which may need something that the script does later; less after each such op.
 _PATIENCE = 2.0
 
@@ -92,6 +94,7 @@ class Checker:
         self._current: Push | None = None
         self._accesses: dict[tuple[object, int, bool], Access] = {}
         self._writers: dict[Region, set[object]] = {}
+        self._reached: set[tuple[object, Region]] = set()
         self._pushes: Counter[int] = Counter()
         self._threads: dict[int, int] = {}
         self._numbers: Counter[int] = Counter()
@@ -257,9 +260,10 @@ class Checker:
         names = loaded(push.callable)
         parameters = push.parameters()
         for path, array in arrays.items():
-            if path in names or path in parameters:
-                region = self._regions.of(array, path, push.file)
-                if region is not None and not push.declares_reading(region):
+            region = self._regions.of(array, path, push.file)
+            if region is not None and not push.declares_reading(region):
+                self._reached.add((push.key, region))
+                if path in names or path in parameters:
                     region.votes.update(push.guards)
                     # A variable is often called as the array for which it stands.
                     region.votes.update(key for key, name in push.names.items() if name == path)
@@ -327,6 +331,13 @@ class Checker:
             report.count(what, number)
         report.count("ops on devices or that end later", origins["unseen"])
         report.count("arrays left out", self._regions.left_out)
+
+    @property
+    def suspects(self) -> bool:
+        """Whether an op could reach, in a way that is not looked at, what another one writes."""
+        return any(
+            (region.writers | self._writers.get(region, set())) - {key} for key, region in [*self._reached][:_REACHED]
+        )
 
     def _finish_nans(self, report: Report, origins: _Origins) -> None:
         for origin in origins["found"]:
