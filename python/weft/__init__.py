@@ -77,6 +77,7 @@ from weft._core import (
     memory_trim as memory_trim,
 )
 from weft._cuda.backend import attach as _attach_cuda
+from weft._doctor.session import doctor as doctor
 from weft._engine.access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._engine.array_waits import wait_all as wait_all
 from weft._engine.default import get_engine as get_engine, set_engine as set_engine

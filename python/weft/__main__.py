@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import weft
-from weft._command import graph, info, trace
+from weft._command import doctor, graph, info, trace
 from weft._command.running import run
 from weft.bench import command as bench
 
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bench.add_to(commands)
     trace.add_to(commands)
     graph.add_to(commands)
+    doctor.add_to(commands)
     given = sys.argv[1:] if arguments is None else [*arguments]
     if not given:
         parser.print_help()

@@ -69,12 +69,17 @@ __all__ = [
     "_debug_build",
     "_exit_drain",
     "_exit_failed",
+    "_fingerprint",
     "_mutate",
     "_overwrite",
+    "_place",
     "_read",
     "_recover",
     "_target",
+    "_watch",
+    "_watch_drain",
     "_watch_forks",
+    "_watch_origins",
     "all_ops",
     "bare",
     "beside",
@@ -330,6 +335,21 @@ class _Recording(TypedDict):
     accesses: dict[str, bytes]
     errors: dict[int, str]
 
+class _Origin(TypedDict):
+    name: str
+    place: int
+    shape: list[int]
+    dtype: np.dtype[Any]
+    read: list[list[int]]
+    nan: int
+    infinite: int
+    count: int
+
+class _Origins(TypedDict):
+    checked: int
+    unseen: int
+    found: list[_Origin]
+
 @final
 class Engine:
     def __new__(
@@ -452,6 +472,8 @@ class Variable:
     def completed_version(self) -> int: ...
     @property
     def engine(self) -> Engine: ...
+    @property
+    def _key(self) -> tuple[int, int]: ...
     @property
     def _deleted(self) -> bool: ...
     def is_ready(self) -> bool: ...
@@ -1513,6 +1535,11 @@ def _all_stats() -> dict[int, dict[str, int]]: ...
 def _exit_drain(timeout: float | None) -> bool: ...
 def _exit_failed() -> None: ...
 def _recover(objs: Sequence[Variable | NDArray], timeout: float | None = None) -> list[BaseException]: ...
+def _watch(hook: Any, policy: str | None = None) -> None: ...
+def _watch_drain(timeout: float | None) -> bool: ...
+def _watch_origins() -> _Origins: ...
+def _place(place: int) -> str | None: ...
+def _fingerprint(memory: Any) -> int: ...
 def _before_fork() -> None: ...
 def _watch_forks() -> bool: ...
 def _after_fork_parent() -> None: ...

@@ -24,7 +24,8 @@ mod step;
 mod tuple;
 
 pub use access::{
-    Access, Array, Touch, Touched, granted, granting, known_devices, set_known_devices, standing, stands_for,
+    Access, Array, Origin, Origins, Touch, Touched, announce, granted, granting, known_devices, set_known_devices,
+    standing, stands_for, take_origins,
 };
 pub use door::{Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;

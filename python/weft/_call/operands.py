@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from weft._core import NDArray, wrap
+from weft._engine import observers
 from weft._engine.default import get_engine
 from weft._registry.avals import SUPPORTED, as_dtype
 from weft._registry.symbol_hook import Composing, is_symbol
@@ -88,6 +89,8 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
     """Return a NumPy array of an array-like, of a dtype that arrays may have: a copy, or shared memory for ``copy=False``."""
     if hasattr(x, "__dlpack__") and not is_host(x):
         x = np.from_dlpack(x)
+    if observers.converted is not None and is_host(x):
+        observers.converted(x)
     try:
         found: np.ndarray[Any, Any] = np.asarray(x)
     except ValueError as error:

@@ -1,1 +1,1 @@
-"""The command line: ``weft`` or ``python -m weft``, with ``info``, ``bench`` and ``trace``."""
+"""The command line: ``weft`` or ``python -m weft``, with ``info``, ``bench``, ``trace``, ``graph`` and ``doctor``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import sys
 from argparse import REMAINDER, RawDescriptionHelpFormatter
 from dataclasses import asdict
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import weft
 from weft._command.arguments import positive
 from weft._command.outputs import check_trace
-from weft._command.running import INTERRUPTED, CommandError
+from weft._command.running import INTERRUPTED
+from weft._command.scripts import check_program, run_program
 from weft._trace.optional import need
 
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
-    from types import TracebackType
 
     from weft._trace.summary import Summary
 
@@ -75,7 +74,7 @@ def _trace(options: Namespace) -> int:
     trace = weft.trace(limit=options.limit)
     try:
         with trace:
-            status = _run(options.program, options.arguments, module=options.module)
+            status = run_program(options.program, options.arguments, module=options.module)
     except KeyboardInterrupt:
         print("interrupted: what follows is what was recorded until then", file=sys.stderr)
         status = INTERRUPTED
@@ -114,63 +113,4 @@ def _check(options: Namespace) -> None:
     """Find mistakes before the script has run for an hour."""
     for path in options.output:
         check_trace(path)
-    if options.module:
-        _check_module(options.program)
-    elif not Path(options.program).exists():
-        raise CommandError(f"there is no script {options.program}")
-
-
-def _check_module(name: str) -> None:
-    sys.path.insert(0, "")  # as python -m looks for it
-    try:
-        found = find_spec(name)
-    except (ImportError, ValueError):
-        found = None  # its package is missing, or it is no name
-    finally:
-        del sys.path[0]
-    if found is None:
-        raise CommandError(f"there is no module {name}")
-
-
-def _run(program: str, arguments: list[str], *, module: bool) -> int:
-    """Run the script as ``__main__`` and return the exit status that it would have had."""
-    argv, path = sys.argv, sys.path[:]
-    sys.argv = [program, *arguments]
-    try:
-        if module:
-            sys.path.insert(0, "")
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            sys.path.insert(0, str(Path(program).resolve().parent))
-            runpy.run_path(str(Path(program).resolve()), run_name="__main__")
-    except SystemExit as exit_:
-        return _status(exit_.code)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - shown as the interpreter would show it
-        own = _own(error.__traceback__)
-        sys.excepthook(type(error), error.with_traceback(own), own)
-        return 1
-    finally:
-        sys.argv, sys.path[:] = argv, path
-    return 0
-
-
-def _status(code: object) -> int:
-    """Return the exit status that ``SystemExit(code)`` means, and print what it says."""
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code
-    print(code, file=sys.stderr)
-    return 1
-
-
-def _own(traceback: TracebackType | None) -> TracebackType | None:
-    """Return the part of a traceback that is the script's: without the frames of this command and of runpy."""
-    while traceback is not None:
-        name = traceback.tb_frame.f_code.co_filename
-        if name not in {__file__, runpy.__file__, "<frozen runpy>"}:
-            break
-        traceback = traceback.tb_next
-    return traceback
+    check_program(options.program, module=options.module)

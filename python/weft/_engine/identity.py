@@ -6,7 +6,7 @@ import contextlib
 import sys
 import weakref
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from weft._engine.owners import owner_of, weakly_referenceable
 from weft.errors import ArgumentTypeError, WeftError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from weft._core import Variable
 
@@ -33,14 +33,24 @@ class ObjectVariables:
     """
 
     __slots__ = ("__weakref__", "_entries", "_new_variable")
+    #: All that live, for whoever asks of which object a variable is.
+    living: ClassVar[weakref.WeakSet[ObjectVariables]] = weakref.WeakSet()
 
     def __init__(self, new_variable: Callable[[str], Variable]) -> None:
         self._new_variable = _without_owning(new_variable)
         self._entries: dict[int, tuple[weakref.ref[Any], Variable]] = {}
+        self.living.add(self)
 
     def __len__(self) -> int:
         """Return the number of owners with a variable."""
         return len(self._entries)
+
+    def newest(self) -> Iterator[tuple[Any, Variable]]:
+        """Yield owners that live with their variables, those first that were entered last."""
+        for reference, variable in reversed([*self._entries.values()]):
+            owner = reference()
+            if owner is not None:
+                yield owner, variable
 
     def variable_of(self, obj: object) -> Variable:
         """Return the variable of the memory of `obj`, making it at the first call.

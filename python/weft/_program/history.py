@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._engine import observers
 from weft.errors import RecordingWarning
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class History:
         """
         self._why = self._reason(call, evicted)
         self._calls.append(call)
+        if observers.recorded is not None:
+            observers.recorded(self._name, self.why)
         for name in call.parts:
             rest = hash(tuple((other, part[0]) for other, part in call.parts.items() if other != name))
             variants = self._variants.setdefault((name, rest), set())

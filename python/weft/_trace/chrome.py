@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from weft._trace.curves import curves
+from weft._trace.marks import marks_of
 from weft._trace.record import NO_OP, NONE, Access, Kind, Outcome, Record
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
     kinds = [kind.name.lower() for kind in Kind]
     outcomes = [outcome.name.lower() for outcome in Outcome]
     touched = _accesses(record)
+    marks = marks_of(record)
     columns: list[list[int]] = [
         ops[name].tolist() for name in ("name", "place", "kind", "priority", "bytes", "outcome", "stream", "moved")
     ]
@@ -113,6 +115,19 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
             about += f', "accesses": {json.dumps(touched[op])}'
         if op in record.errors:
             about += f', "error": {json.dumps(record.errors[op])}'
+        if op in marks:
+            about += f', "doctor": {json.dumps(marks[op])}'
+            yield json.dumps(
+                {
+                    "ph": "i",
+                    "pid": _ENGINE,
+                    "tid": row,
+                    "ts": start / 1000,
+                    "s": "t",
+                    "name": marks[op].partition(":")[0],
+                    "cat": "doctor",
+                }
+            )
         label = names[name] if record.names[name] else f'"op {op}"'
         yield (
             f'{{"ph": "X", "pid": {_ENGINE}, "tid": {row}, "ts": {_us(start)}, "dur": {_us(max(end - start, 1))}, '

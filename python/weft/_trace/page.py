@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._trace.curves import curves
+from weft._trace.marks import marks_of
 from weft._trace.palette import FAILED, shade_of_names, shades
 from weft._trace.record import Kind, Record
 from weft._trace.units import seconds
@@ -79,6 +80,7 @@ def _about(views: Views) -> dict[str, Any]:
         "streams": [record.stream(index) for index in range(len(record.streams))],
         "variables": [record.variable(index) for index in range(len(record.variables))],
         "errors": record.errors,
+        "marks": marks_of(record),
         "lanes": [{"label": lane.label, "depth": lane.depth} for lane in spans.lanes],
         "palette": {**{kind.name.lower(): shades(kind) for kind in Kind}, "failed": [FAILED]},
         "shades": shade_of_names(record).tolist(),

@@ -3,6 +3,7 @@
 use super::presence::are_flat;
 use super::split::{is_well, join, set_apart, split};
 use super::uses::Use;
+use super::watched::Watched;
 use super::{Access, Array};
 use crate::memory::{Buffer, Part, Pushing, RANGES, Ranges};
 use smallvec::SmallVec;
@@ -115,7 +116,11 @@ pub(crate) fn enqueue<P: Payload>(
         drop_later(payload); // not under the lock
         return Err(error);
     }
-    let entered = engine.enqueue(payload, &mut accesses, options);
+    let entered = if engine.is_watched() {
+        engine.enqueue(Watched::new(payload, arrays), &mut accesses, options)
+    } else {
+        engine.enqueue(payload, &mut accesses, options)
+    };
     drop(accesses);
     if entered.is_err() && !parts.is_empty() {
         for (array, _) in arrays {

@@ -41,6 +41,7 @@ mod rights;
 mod split;
 mod substitutes;
 mod uses;
+mod watched;
 
 pub use array::Array;
 pub(crate) use enter::{check_open, enqueue, unwrite};
@@ -51,6 +52,8 @@ pub use presence::{known_devices, set_known_devices};
 pub use rights::{granted, granting};
 pub(crate) use rights::{refuse, refuse_bytes};
 pub use substitutes::{standing, stands_for};
+pub(crate) use watched::announce_scalars;
+pub use watched::{Origin, Origins, announce, take_origins};
 
 use weft_engine::AccessKind;
 
@@ -68,7 +71,8 @@ pub enum Access {
 impl Access {
     /// The access to the variable of a buffer that the array fills.
     #[inline]
-    pub(crate) fn kind(self) -> AccessKind {
+    #[must_use]
+    pub fn kind(self) -> AccessKind {
         match self {
             Self::Read => AccessKind::Read,
             Self::Mutate => AccessKind::Mutate,

@@ -36,7 +36,8 @@ pub(crate) fn attempt(
     run: impl FnOnce(&mut Pushing, &[*mut u8]) -> bool,
 ) -> Result<bool, ArrayError> {
     let (inputs, outputs) = call.arrays.split_at(inputs);
-    if outputs.is_empty() || outputs.iter().any(|(output, _)| output.buffer().is_readonly()) {
+    if call.engine.is_watched() || outputs.is_empty() || outputs.iter().any(|(output, _)| output.buffer().is_readonly())
+    {
         return Ok(false);
     }
     for (input, _) in inputs {
@@ -78,7 +79,8 @@ pub(crate) fn run_rows(
     let size = output.layout().size();
     let bytes = kernel.dtypes().iter().map(|dtype| dtype.size()).sum::<usize>();
     let takes = size.saturating_mul(kernel.effort() + bytes * PER_BYTE) / 1000;
-    if takes > SHORT || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly() {
+    if takes > SHORT || engine.is_watched() || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly()
+    {
         return false;
     }
     let mut pointers = [std::ptr::null_mut(); FEW];

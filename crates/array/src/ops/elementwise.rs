@@ -2,7 +2,7 @@
 
 use super::at_once::{self, SHORT};
 use super::large::{LARGE, push_large};
-use crate::access::{enqueue, is_all_there, note_written, place, refuse};
+use crate::access::{announce_scalars, enqueue, is_all_there, note_written, place, refuse};
 use crate::door::{self, Call, recording};
 use crate::memory::Pushing;
 use crate::memory::recorded::is_plain;
@@ -76,6 +76,9 @@ pub fn push_elementwise(
     {
         return Ok(());
     }
+    if engine.is_watched() {
+        announce_scalars(inputs.iter().filter_map(Operand::scalar));
+    }
     let plan = Plan::Own(Strided::new(kernel, outputs, inputs)?);
     push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), arrays.len() - outputs.len())
 }
@@ -106,7 +109,12 @@ pub(crate) fn push_again(
 
 #[inline]
 fn push_bound(step: Bound, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
-    if step.size() < LARGE { push_small(Box::new(step), call, read) } else { push_large(step, call, read) }
+    // What is checked runs by itself, from its beginning to its end.
+    if step.size() < LARGE || call.engine.is_watched() {
+        push_small(Box::new(step), call, read)
+    } else {
+        push_large(step, call, read)
+    }
 }
 
 #[inline]
@@ -118,6 +126,7 @@ fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), 
     if step.nanoseconds() <= SHORT
         && call.variables.is_empty()
         && call.after.is_empty()
+        && !engine.is_watched()
         && is_all_there(&mut pushing, engine, arrays)
     {
         let span = engine.start_span();

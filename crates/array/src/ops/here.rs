@@ -43,7 +43,7 @@ pub fn copy_if_there(
 ) -> bool {
     let listed: SmallVec<[(&Array, Access); 4]> = inputs.iter().map(|array| (*array, Access::Read)).collect();
     let usable = |array: &&Array| array.buffer().is_host() && engine.is_same(array.buffer().engine());
-    if !is_plain() || engine.is_closed() || !inputs.iter().chain(outputs).all(usable) {
+    if !is_plain() || engine.is_closed() || engine.is_watched() || !inputs.iter().chain(outputs).all(usable) {
         return false;
     }
     let mut pushing = Pushing::lock();
@@ -103,7 +103,7 @@ fn may_change(engine: &Engine, arrays: &[&Array]) -> bool {
 /// is pending: on its copy it is to be changed, and then [put back](put_back).
 #[must_use]
 pub fn copy_to_change(engine: &Engine, arrays: &[&Array], places: &[Range<usize>], block: &mut [u8]) -> Option<Copied> {
-    if !is_plain() || !may_change(engine, arrays) {
+    if !is_plain() || engine.is_watched() || !may_change(engine, arrays) {
         return None;
     }
     let listed = changing(arrays);

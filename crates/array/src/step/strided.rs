@@ -49,6 +49,11 @@ impl Operand<'_> {
             Self::Scalar(_, dtype) => *dtype,
         }
     }
+
+    /// The number, if it is none of an array's.
+    pub(crate) fn scalar(&self) -> Option<Scalar> {
+        if let Self::Scalar(scalar, _) = self { Some(*scalar) } else { None }
+    }
 }
 
 enum Input {

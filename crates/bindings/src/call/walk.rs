@@ -111,7 +111,7 @@ pub(crate) fn cast_for<'py>(
     let given: Given<'_> = [target.as_any(), other].into_iter().cloned().collect();
     let Some(kinds) = given.iter().map(Kind::of).collect::<Option<Kinds>>() else { return Ok(None) };
     let dtype = own.inner.dtype();
-    let plain = own.inner.buffer().is_host() && !recording::is_open() && !own.owner().get().inner.is_traced();
+    let plain = own.inner.buffer().is_host() && !recording::is_open() && !own.owner().get().inner.is_observed();
     if !plain || first_of(&given).is_none() || kinds[1] == Kind::Array(dtype) {
         return Ok(None);
     }
@@ -192,7 +192,7 @@ fn by_plan<'py>(
         (None, None) => return Ok(None),
     };
     // A cast is a step of its own: a recorded call is one step, and so is an event of a trace.
-    if casts && (recording::is_open() || own.owner().get().inner.is_traced()) {
+    if casts && (recording::is_open() || own.owner().get().inner.is_observed()) {
         return Ok(None);
     }
     let Some(shape) = shape_of(given) else { return Ok(None) };

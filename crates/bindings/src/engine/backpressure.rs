@@ -47,7 +47,7 @@ impl Engine {
         self.wait_for_room(py, options.bytes)?;
         let noted;
         let mut options = options;
-        if self.inner.is_traced() {
+        if self.inner.is_observed() {
             let note;
             (payload, note) = self.traced(py, payload, options.name)?;
             noted = PushOptions { note, ..*options };

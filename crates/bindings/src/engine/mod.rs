@@ -5,6 +5,7 @@ mod settings;
 mod tracing;
 pub(crate) mod variable;
 pub(crate) mod wait;
+pub(crate) mod watching;
 
 pub(crate) use settings::{Given, at_least_one, check_interval, checks};
 

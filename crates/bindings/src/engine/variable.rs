@@ -57,6 +57,12 @@ impl Variable {
         self.engine.clone_ref(py)
     }
 
+    /// What tells it from all others: of its engine, and its own number.
+    #[getter]
+    fn _key(&self) -> (usize, u64) {
+        (self.engine.get().inner.id(), self.inner.number())
+    }
+
     #[getter]
     fn _deleted(&self) -> bool {
         self.inner.is_deleted()

@@ -2,8 +2,8 @@
 
 use super::{process, recover};
 use crate::engine::variable::Variable;
-use crate::engine::wait;
 use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
+use crate::engine::{wait, watching};
 use crate::interpreter::arguments::{
     self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, Check, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
     Priority, StallAfter, SwitchInterval, Timeout, Workers,
@@ -101,9 +101,10 @@ impl Engine {
             py.import("weft._call.blas")?.getattr("find")?.call0()?;
         }
         let exceptions = Arc::new(Exceptions::new(py)?);
+        let drawn = watching::policy();
         let given = Given {
             workers: workers.map(|workers| workers.0),
-            policy: policy.0,
+            policy: drawn.as_deref().unwrap_or(policy.0),
             max_pending_ops: max_pending_ops.0,
             max_pending_bytes: max_pending_bytes.map(|bytes| bytes.0),
             on_limit: on_limit.0,
@@ -118,6 +119,7 @@ impl Engine {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
         process::register(&inner);
+        inner.watch(watching::is_on());
         Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None), blas_threads, check })
     }
 

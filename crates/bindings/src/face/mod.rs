@@ -1,4 +1,4 @@
-//! The methods of engines and arrays, and the events of a process: fork and exit.
+//! The methods of engines and arrays, the events of a process: fork and exit; checks of what is pushed.
 
 mod engine;
 mod ndarray;
@@ -10,3 +10,4 @@ pub(crate) mod recover;
 pub(crate) mod scope;
 pub(crate) mod status;
 mod values;
+pub(crate) mod watch;

@@ -30,6 +30,12 @@ pub(crate) fn register(engine: &weft_engine::Engine) {
     engines.known.push((number, engine.downgrade()));
 }
 
+/// The engines that live.
+pub(crate) fn living() -> Vec<weft_engine::Engine> {
+    let engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+    engines.known.iter().filter_map(|(_, engine)| engine.upgrade()).collect()
+}
+
 /// What each living engine counts, by its number.
 #[pyfunction]
 pub(crate) fn _all_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

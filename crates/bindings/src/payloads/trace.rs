@@ -7,7 +7,7 @@ use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 use std::sync::Arc;
-use weft_array::{ArrayError, Opaque, recording};
+use weft_array::{ArrayError, Opaque, announce, recording};
 use weft_engine::Payload;
 use weft_engine::trace::{Describe, Kind, Note, RecordedOp, RecordedRun, Recording, StreamKind};
 
@@ -125,6 +125,9 @@ impl Describe for Asking<'_> {
 
 /// A note on an op of this name that is pushed at this place.
 pub(crate) fn note(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, name: &str, location: Location) -> Note {
+    if engine.is_watched() {
+        announce(name, location.bits());
+    }
     engine.note(kind, name, location.bits(), &Asking { py, location })
 }
 
@@ -137,10 +140,10 @@ pub(crate) fn placed(py: Python<'_>, note: Note, bytes: usize) -> Note {
     if bytes < WORTH_A_PLACE { note } else { note.at(Location::here(py).bits()) }
 }
 
-/// The note of an op on arrays that is pushed here; its kind alone if the engine is not traced.
+/// The note of an op on arrays that is pushed here; its kind alone if nobody observes the engine.
 #[inline]
 pub(crate) fn of_arrays(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, name: &str) -> Note {
-    if engine.is_traced() {
+    if engine.is_observed() {
         return note(py, engine, kind, name, Location::here(py));
     }
     if recording::is_open() {

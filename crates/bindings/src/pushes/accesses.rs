@@ -27,6 +27,13 @@ impl<'py> Held<'py> {
         }
     }
 
+    /// Variables and arrays, each with a number for what is done to it: as hooks take them.
+    pub(crate) fn listed(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let variables = self.variables.iter().map(|(variable, kind)| (variable.as_any(), *kind as u8));
+        let arrays = self.arrays.iter().map(|(array, access)| (array.as_any(), access.kind() as u8));
+        PyList::new(py, variables.chain(arrays).map(|(item, kind)| (item.clone(), kind)).collect::<Vec<_>>())
+    }
+
     #[inline]
     fn add(&mut self, item: Bound<'py, PyAny>, kind: AccessKind, argument: &str) -> PyResult<()> {
         match item.cast_into::<Variable>() {

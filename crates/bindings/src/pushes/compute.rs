@@ -161,7 +161,7 @@ pub(crate) fn push_compute(
         location,
     };
     let mut options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
-    if engine.inner.is_traced() {
+    if engine.inner.is_observed() {
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, location);
     }
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.

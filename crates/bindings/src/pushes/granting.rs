@@ -124,7 +124,7 @@ pub(crate) fn push<P: Traced>(
     at_arrays: bool,
 ) -> PyResult<()> {
     engine.make_way(py, options.bytes, || announce(py, &payload, options.name))?;
-    if engine.inner.is_traced() {
+    if engine.inner.is_observed() {
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
     let location = payload.location();

@@ -4,12 +4,15 @@ use super::accesses::Held;
 use super::granting;
 use super::request::submit;
 use crate::array::NDArray;
-use crate::engine::Engine;
+use crate::engine::variable::Variable as PyVariable;
+use crate::engine::{Engine, watching};
 use crate::interpreter::errors;
+use crate::interpreter::location::Location;
 use crate::payloads::callable::Callable;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use weft_array::Access;
+use pyo3::types::PyList;
+use weft_array::{Access, recording};
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// An op to be pushed again and again: its accesses were checked once.
@@ -38,6 +41,43 @@ impl Operator {
     /// ------
     /// VariableDeletedError, EngineClosedError, PendingLimitError
     fn push(&self, py: Python<'_>) -> PyResult<()> {
+        let callable = self.callable.clone_ref(py);
+        if !self.engine.get().inner.is_watched() || recording::is_open() {
+            return self.enter(py, callable);
+        }
+        let (engine, name) = (self.engine.get(), self.name.as_deref());
+        let callable = Callable { location: Location::here(py), ..callable };
+        let (callable, watched) = watching::before(py, engine, callable, name, &self.listed(py)?)?;
+        let pushed = self.enter(py, callable);
+        let told = watched.map_or(Ok(()), |watched| watched.after(pushed.is_ok()));
+        pushed.and(told)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)?;
+        self.arrays.iter().try_for_each(|(array, _)| visit.call(array))?;
+        self.callable.traverse(&visit)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.name.as_deref().map(|name| format!(" '{name}'")).unwrap_or_default();
+        format!("<weft.Operator{name} of {}>", self.engine.get().inner.name())
+    }
+}
+
+impl Operator {
+    fn listed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let listed = PyList::empty(py);
+        for (variable, kind) in &self.variables {
+            listed.append((PyVariable::new(variable.clone(), self.engine.clone_ref(py)), *kind as u8))?;
+        }
+        for (array, access) in &self.arrays {
+            listed.append((array.clone_ref(py), access.kind() as u8))?;
+        }
+        Ok(listed)
+    }
+
+    fn enter(&self, py: Python<'_>, callable: Callable) -> PyResult<()> {
         let engine = self.engine.get();
         let options = PushOptions {
             priority: self.priority,
@@ -48,7 +88,6 @@ impl Operator {
         };
         if !self.arrays.is_empty() {
             let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
-            let callable = self.callable.clone_ref(py);
             let arrays = self.arrays.iter().map(|(array, access)| (array.bind(py).clone(), *access)).collect();
             let mut held = Held { arrays, ..Held::default() };
             held.ask();
@@ -61,17 +100,6 @@ impl Operator {
             accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
         }
         let variables = || self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
-        submit(py, engine, self.callable.clone_ref(py), (&mut accesses, variables), &options)
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)?;
-        self.arrays.iter().try_for_each(|(array, _)| visit.call(array))?;
-        self.callable.traverse(&visit)
-    }
-
-    fn __repr__(&self) -> String {
-        let name = self.name.as_deref().map(|name| format!(" '{name}'")).unwrap_or_default();
-        format!("<weft.Operator{name} of {}>", self.engine.get().inner.name())
+        submit(py, engine, callable, (&mut accesses, variables), &options)
     }
 }

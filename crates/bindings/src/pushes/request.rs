@@ -3,7 +3,7 @@
 use super::accesses::{self, Held};
 use super::{Operator, granting};
 use crate::array::raised;
-use crate::engine::Engine;
+use crate::engine::{Engine, watching};
 use crate::interpreter::arguments;
 use crate::interpreter::errors;
 use crate::payloads::announce;
@@ -49,10 +49,27 @@ impl<'a, 'py> Request<'a, 'py> {
     pub(crate) fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
         let mut held = self.held()?;
         held.ask();
-        if !held.arrays.is_empty() {
-            return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
+        if engine.inner.is_watched() && !recording::is_open() {
+            return self.push_watched(py, engine, payload, &held);
         }
-        let mut accesses = accesses::accesses(py, &engine.inner, &held)?;
+        self.enter(py, engine, payload, &held)
+    }
+
+    /// The same, of which a hook is told before and after.
+    #[cold]
+    fn push_watched<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P, held: &Held<'py>) -> PyResult<()> {
+        let (payload, watched) = watching::before(py, engine, payload, self.options.name, &held.listed(py)?)?;
+        let pushed = self.enter(py, engine, payload, held);
+        let told = watched.map_or(Ok(()), |watched| watched.after(pushed.is_ok()));
+        pushed.and(told)
+    }
+
+    #[inline]
+    fn enter<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P, held: &Held<'py>) -> PyResult<()> {
+        if !held.arrays.is_empty() {
+            return granting::push_held(py, engine, payload, held, self.options, !self.placed);
+        }
+        let mut accesses = accesses::accesses(py, &engine.inner, held)?;
         let variables = || held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
         submit(py, engine, payload, (&mut accesses, variables), &self.options)
     }

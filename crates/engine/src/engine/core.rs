@@ -9,13 +9,14 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Bit of `Core::state`.
+/// Bits of `Core::state`.
 const CLOSED: u32 = 1;
+const WATCHED: u32 = 2;
 
 /// The trace in a state; 0 is none.
 #[inline]
 pub(super) const fn trace_in(state: u32) -> u32 {
-    state >> 1
+    state >> 2
 }
 
 /// Numbers engines, so that messages can tell them apart.
@@ -29,7 +30,7 @@ pub(crate) struct Core {
     pool: UnsafeCell<Arc<Pool>>,
     /// How often the process was forked since.
     generation: AtomicU32,
-    /// Whether it is closed ([`CLOSED`]), and above that bit the number of the trace, if there is one.
+    /// Whether it is closed ([`CLOSED`]) or watched ([`WATCHED`]), and above these bits the number of the trace, if there is one.
     state: AtomicU32,
     /// Variables made.
     pub(super) variables: AtomicU64,
@@ -73,10 +74,31 @@ impl Core {
     /// Says that ops are traced from now on; with 0, that they are not. A push that saw it otherwise has its ticket.
     pub(super) fn set_trace(&self, trace: u32) {
         // ORDERING: SeqCst: who stops a trace looks at the tickets next; pairs with state().
-        self.state.fetch_and(CLOSED, Ordering::SeqCst);
+        self.state.fetch_and(CLOSED | WATCHED, Ordering::SeqCst);
         // ORDERING: as above.
-        self.state.fetch_or(trace << 1, Ordering::SeqCst);
+        self.state.fetch_or(trace << 2, Ordering::SeqCst);
         crate::sync::full_fence_after_rmw();
+    }
+
+    /// Whether somebody wants to know of ops that are pushed now: for a trace, or to check them.
+    #[inline]
+    pub(super) fn is_observed(&self) -> bool {
+        self.state() & !CLOSED != 0
+    }
+
+    #[inline]
+    pub(super) fn is_watched(&self) -> bool {
+        self.state() & WATCHED != 0
+    }
+
+    pub(super) fn set_watched(&self, watched: bool) {
+        if watched {
+            // ORDERING: SeqCst: who pushes meanwhile is checked or not; pairs with state().
+            self.state.fetch_or(WATCHED, Ordering::SeqCst);
+        } else {
+            // ORDERING: as above.
+            self.state.fetch_and(!WATCHED, Ordering::SeqCst);
+        }
     }
 
     /// Refuses pushes from now on. A push that was not refused has its ticket by now.
@@ -103,6 +125,7 @@ impl Core {
         old.bury();
         std::mem::forget(old);
         self.set_trace(0); // that one stays in the parent
+        self.set_watched(false);
         // ORDERING: there is one thread.
         self.generation.fetch_add(1, Ordering::Relaxed);
         // ORDERING: as above.

@@ -175,6 +175,25 @@ impl Engine {
         trace_in(self.core.state()) != 0
     }
 
+    /// Whether somebody wants to know of ops that are pushed now: for a trace, or [to check them](Self::is_watched).
+    #[must_use]
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.core.is_observed()
+    }
+
+    /// Whether ops that are pushed now are to be checked by whoever pushes them. The engine itself checks nothing.
+    #[must_use]
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        self.core.is_watched()
+    }
+
+    /// Says whether ops that are pushed from now on are to be checked. In a forked child they are not.
+    pub fn watch(&self, watched: bool) {
+        self.core.set_watched(watched);
+    }
+
     /// What a trace is to show of an op about to be pushed: what it is, its name, and its place, which goes by a key of
     /// the caller's (0 for none). Call it where anything may run, if the engine [is traced](Self::is_traced).
     #[must_use]

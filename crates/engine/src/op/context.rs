@@ -118,8 +118,9 @@ impl<'a> OpContext<'a> {
     }
 
     /// Whether the op ends with the run: it has no token.
+    #[must_use]
     #[inline]
-    pub(crate) fn ends_with_run(&self) -> bool {
+    pub fn ends_with_run(&self) -> bool {
         self.token.is_none()
     }
 

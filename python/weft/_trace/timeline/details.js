@@ -16,7 +16,7 @@ class Details {
   }
 
   facts(op) {
-    const { columns, places, errors } = this.trace;
+    const { columns, places, errors, marks } = this.trace;
     const facts = [];
     const add = (name, value) => value && facts.push([name, value]);
     add(columns.kind[op] === WAIT ? "called at" : "pushed at", places[columns.place[op]]);
@@ -42,6 +42,7 @@ class Details {
     add("accesses", texts.join(", "));
     if (this.trace.critical[op]) add("critical", "on the critical path");
     if (columns.outcome[op] !== 1) add("outcome", OUTCOMES[columns.outcome[op]] + (errors[op] ? `: ${errors[op]}` : ""));
+    add("doctor", marks[op]);
     return facts;
   }
 

@@ -93,6 +93,7 @@ class LanesPainter {
       pen.fillStyle = colours.mark;
       pen.fillRect(left, y, size, 3);
     }
+    if (this.trace.marks[op]) this.#outline(left, size, y, this.trace.palette.failed[0], 2);
     if (op === this.state.selected) this.#outline(left, size, y, colours.accent, 3);
     if (size > 24 && row >= 12) {
       pen.font = `${row > 15 ? 12 : 10}px system-ui, 'Liberation Sans', sans-serif`;

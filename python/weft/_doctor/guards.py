@@ -1,0 +1,39 @@
+"""Questions about the classes of values, whose answers type checkers understand."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from weft._core import NDArray
+
+
+def is_host(value: object) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Return whether a value is a NumPy array."""
+    return isinstance(value, np.ndarray)
+
+
+def is_array(value: object) -> TypeGuard[Any]:
+    """Return whether a value is an array, NumPy's or weft's."""
+    return isinstance(value, (np.ndarray, NDArray))
+
+
+def is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """Return whether a value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_mapping(value: object) -> TypeGuard[dict[Any, Any]]:
+    """Return whether a value is a dict."""
+    return isinstance(value, dict)
+
+
+def is_scalar(value: object) -> TypeGuard[Any]:
+    """Return whether a value is what it is by its representation: a number, a text, bytes, None."""
+    return value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic))
+
+
+def is_real(value: object) -> TypeGuard[Any]:
+    """Return whether a value is a number that may be not finite."""
+    return isinstance(value, (float, complex, np.inexact))

@@ -1,0 +1,250 @@
+"""Runs in other orders: each op's inputs and outputs as numbers, and the comparison of two runs."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from weft._doctor.findings import Finding
+from weft._doctor.guards import is_array, is_mapping, is_row, is_scalar
+from weft._doctor.memory import Region, Regions
+from weft._doctor.pushes import Owners, Push
+from weft._engine.task_call import TaskCall
+from weft._engine.task_handle import TaskHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: Ops that are logged for one run; later ones are not compared.
+OPS = 20_000
+_Print = int | str | None
+
+
+@dataclass(slots=True)
+class Logged:
+    """One op of a run.
+
+    Parameters
+    ----------
+    thread, number : int
+        Which push of which thread it is, in the order in which threads begin to push.
+    name, file, line
+        What it is, and where it was pushed.
+    inputs, outputs : list
+        Fingerprints of what it declares, before and after it.
+    others : dict
+        Fingerprints of what else it reaches, before it.
+    """
+
+    thread: int
+    number: int
+    name: str
+    file: str
+    line: int
+    inputs: list[_Print] = field(default_factory=list)
+    outputs: list[_Print] | None = None
+    others: dict[str, _Print] = field(default_factory=dict)
+
+    def end(self, push: Push) -> None:
+        """Note the outputs."""
+        self.outputs = [print_of(array) for array in push.writes]
+        if isinstance(push.callable, TaskCall):
+            self.outputs.append(print_of(push.callable._outcome.value))
+
+
+def logged(push: Push) -> Logged:
+    """Return the beginning of an entry for an op that is about to run."""
+    entry = Logged(push.thread, push.number, push.name, push.file, push.line)
+    overwritten = {id(array) for array, kind in push.declared if kind == 2}
+    entry.inputs = [print_of(array) for array in push.reads]
+    entry.inputs += [print_of(array) for array in push.writes if id(array) not in overwritten]
+    entry.inputs += [print_of(value) for value in push.values() if not is_array(value)]
+    declared = [*push.reads, *push.writes]
+    for path, array in push.arrays().items():
+        if not any(array is one for one in declared):
+            entry.others[path] = print_of(array)
+    return entry
+
+
+def print_of(value: Any, depth: int = 4) -> _Print:
+    """Return what tells a value from others, the same in each run; None for one of an unknown kind.
+
+    Examples
+    --------
+    >>> from weft._doctor.orders import print_of
+    >>> print_of([1, 2.5]) == print_of([1, 2.5]), print_of(object()) is None
+    (True, True)
+    """
+    if isinstance(value, TaskHandle):
+        value = value._outcome.value
+    if is_scalar(value):
+        return f"{type(value).__name__} {value!r}" if len(repr(value)) < 200 else _digest(repr(value))
+    if is_array(value):
+        try:
+            region = Region(value, "", "")
+            found = region.fingerprint()
+        except TypeError:
+            return None
+        return None if found is None else f"{found} {region.shape} {region.dtype}"
+    if is_row(value) and depth:
+        prints = [print_of(each, depth - 1) for each in value[:1000]]
+        return None if any(each is None for each in prints) else _digest(f"{type(value).__name__} {prints}")
+    if is_mapping(value) and depth:
+        prints = [(print_of(key, 0), print_of(each, depth - 1)) for key, each in [*value.items()][:1000]]
+        return None if any(None in each for each in prints) else _digest(f"{prints}")
+    return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+class OrderLog:
+    """The hook of a run whose order is drawn: it logs, and changes nothing of the order."""
+
+    def __init__(self) -> None:
+        self.log: list[Logged] = []
+        self._regions, self._owners = Regions(), Owners()
+        self._threads: dict[int, int] = {}
+        self._numbers: Counter[int] = Counter()
+
+    def pushing(
+        self,
+        callable_: Any,
+        name: str | None,
+        place: int,
+        kind: int,
+        inside: bool,
+        _engine: int,
+        objects: Sequence[Any],
+    ) -> Push:
+        """Put a wrapper around the callable."""
+        push = Push(callable_, name, place, kind, objects)
+        if not inside:
+            push.thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+            self._numbers[push.thread] += 1
+            push.number = self._numbers[push.thread]
+            if callable_ is not None and not push.is_async and len(self.log) < OPS:
+                push.resolve(self._owners, self._regions)
+                push.replaced = _Logging(self, push)
+        return push
+
+    def pushed(self, push: Push, was_pushed: bool) -> None:
+        """Nothing is left to do."""
+
+
+class _Logging:
+    """A callable that is logged."""
+
+    def __init__(self, owner: OrderLog, push: Push) -> None:
+        self._owner, self._push = owner, push
+        self.__qualname__ = getattr(push.callable, "__qualname__", push.name)
+
+    def __call__(self) -> Any:
+        push = self._push
+        push.reach = None  # as it is now
+        entry = logged(push)
+        answer = push.callable()
+        entry.end(push)
+        self._owner.log.append(entry)
+        return answer
+
+
+@dataclass(slots=True)
+class Difference:
+    """An op that gave other outputs for the same declared inputs."""
+
+    op: Logged
+    others: list[str]
+    count: int = 1
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells it from other ops."""
+        return self.op.name, self.op.file, self.op.line
+
+
+def differences(base: Iterable[Logged], other: Iterable[Logged]) -> tuple[dict[tuple[str, str, int], Difference], int]:
+    """Compare two runs op by op.
+
+    Returns
+    -------
+    dict
+        By op, the first difference in the order of the other run.
+    int
+        How many ops were compared.
+    """
+    known = {(one.thread, one.number): one for one in base}
+    found: dict[tuple[str, str, int], Difference] = {}
+    compared = 0
+    for op in other:
+        first = known.get((op.thread, op.number))
+        if first is None or (first.name, first.file, first.line) != (op.name, op.file, op.line):
+            continue
+        if first.outputs is None or op.outputs is None or len(first.outputs) != len(op.outputs):
+            continue
+        if first.inputs != op.inputs:  # objects of an unknown kind count as equal: what is in them is not declared
+            continue
+        compared += 1
+        pairs = zip(first.outputs, op.outputs, strict=True)
+        if all(one is None or two is None or one == two for one, two in pairs):
+            continue
+        paths = [path for path, value in op.others.items() if path in first.others and first.others[path] != value]
+        difference = found.setdefault((op.name, op.file, op.line), Difference(op, paths, 0))
+        difference.count += 1
+    return found, compared
+
+
+def findings_of(
+    drawn: dict[tuple[str, str, int], Difference],
+    again: dict[tuple[str, str, int], Difference],
+    known: Iterable[Finding],
+) -> list[Finding]:
+    """Return what differences between runs mean.
+
+    Parameters
+    ----------
+    drawn : dict
+        Differences in orders that were drawn.
+    again : dict
+        Differences between two runs in the same order.
+    known : iterable of Finding
+        Errors that were found otherwise: what an op of theirs does is explained.
+    """
+    explained = {(one.file, one.line) for one in known if one.severity == "error"}
+    found: list[Finding] = []
+    for key, difference in {**drawn, **again}.items():
+        op = difference.op
+        place = op.file, op.line
+        if place in explained:
+            continue
+        shown = f"`{op.name}` ({op.file.replace(chr(92), '/').rpartition('/')[2]}:{op.line})"
+        if key not in again and difference.others:
+            name = difference.others[0]
+            found.append(
+                Finding(
+                    "undeclared-read",
+                    *place,
+                    f"{shown} reads `{name}` and does not say so: in another order of the ops it gives other values for the "
+                    "same declared inputs",
+                    "take it as an argument with the tag weft.Read, or name it in the push: `read_vars=[...]`",
+                    count=difference.count,
+                )
+            )
+        else:
+            when = "the next time" if key in again else "in another order of the ops"
+            found.append(
+                Finding(
+                    "nondeterministic",
+                    *place,
+                    f"{shown} gives other bits {when} for the same inputs",
+                    "give it what it depends on: a seeded generator as an argument, the time, the order of a set; or declare the "
+                    "memory that it reads",
+                    count=difference.count,
+                )
+            )
+        explained.add(place)
+    return found

@@ -1,0 +1,81 @@
+"""Lines of source files: where a name is made, and which loop a line stands in."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LOOPS = (ast.For, ast.While, ast.AsyncFor, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@functools.lru_cache(maxsize=64)
+def _tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def split_place(place: str | None) -> tuple[str, int]:
+    """Return file and line of ``file.py:12``; the line is 0 if there is none.
+
+    Examples
+    --------
+    >>> from weft._doctor.sources import split_place
+    >>> split_place("C:/a.py:12"), split_place(None)
+    (('C:/a.py', 12), ('', 0))
+    """
+    file, colon, line = (place or "").rpartition(":")
+    return (file, int(line)) if colon and line.isdecimal() else (place or "", 0)
+
+
+def made_at(file: str, path: str) -> int:
+    """Return the first line of a file that assigns what an expression like ``totals`` or ``self.totals`` names; 0 if none does."""
+    last = path.partition("[")[0].rpartition(".")[2]
+    tree = _tree(file)
+    if tree is None or not last:
+        return 0
+    lines = [line for node in ast.walk(tree) for name, line in _assigned(node) if name == last]
+    return min(lines, default=0)
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, int]]:
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        targets = [node.target]
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        targets = [item.optional_vars for item in node.items if item.optional_vars is not None]
+    while targets:
+        target = targets.pop()
+        if isinstance(target, (ast.Tuple, ast.List)):
+            targets += target.elts
+        elif isinstance(target, ast.Starred):
+            targets.append(target.value)
+        elif isinstance(target, ast.Name):
+            yield target.id, target.lineno
+        elif isinstance(target, ast.Attribute):
+            yield target.attr, target.lineno
+
+
+def loop_around(file: str, line: int) -> tuple[int, int] | None:
+    """Return first and last line of the innermost loop around a line.
+
+    None if it stands in no loop, or the source is not there.
+    """
+    tree = _tree(file)
+    if tree is None:
+        return None
+    found: tuple[int, int] | None = None
+    for node in ast.walk(tree):
+        if isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            span = node.lineno, node.end_lineno or node.lineno
+            if found is None or span[1] - span[0] <= found[1] - found[0]:
+                found = span
+    return found

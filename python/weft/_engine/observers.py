@@ -1,0 +1,32 @@
+"""Who wants to know of conversions and recordings: nobody, but for runs that look for slow habits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Called with each object of NumPy's whose values become an array's.
+converted: Callable[[Any], object] | None = None
+#: Called with the name of each function that is recorded, and with what says why.
+recorded: Callable[[str, Callable[[], str]], object] | None = None
+
+_PACKAGE = str(Path(__file__).parent.parent)
+
+
+def caller() -> tuple[str, int]:
+    """Return file and line of the nearest caller outside of the package.
+
+    Examples
+    --------
+    >>> from weft._engine.observers import caller
+    >>> caller()[1] > 0
+    True
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

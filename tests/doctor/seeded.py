@@ -1,0 +1,74 @@
+"""Runs of scripts under the doctor, in this process."""
+
+from __future__ import annotations
+
+import linecache
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import weft
+from weft._core import Scope, _watch
+from weft._doctor.check import Checker
+from weft._doctor.findings import KINDS, Finding, Report
+from weft._doctor.orders import Difference, Logged, OrderLog, differences, findings_of
+from weft._doctor.session import CHECKED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Seeds of orders.
+SEEDS = range(1, 9)
+ADVICE = [kind for kind, severity in KINDS.items() if severity == "advice"]
+
+
+def execute(path: Path) -> None:
+    """Run a script as ``__main__``, quietly."""
+    source = path.read_text(encoding="utf-8")
+    linecache.checkcache(str(path))
+    scope: dict[str, Any] = {"__name__": "__main__", "print": lambda *_: None}
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        exec(compile(source, str(path), "exec"), scope)
+        weft.wait_all()
+
+
+def logged(path: Path, policy: str) -> list[Logged]:
+    """Run a script in an order, and return what its ops did."""
+    hook = OrderLog()
+    previous = weft.set_engine(weft.Engine(policy=policy))
+    try:
+        _watch(hook, policy)
+        with Scope(eager=True):
+            execute(path)
+    finally:
+        _watch(None)
+        weft.set_engine(previous)
+    return hook.log
+
+
+def examined(path: Path, *, orders: bool = True, advice: bool = True) -> list[Finding]:
+    """Return what the command finds in a script."""
+    report = Report()
+    checker = Checker(CHECKED, logs=orders)
+    try:
+        _watch(checker)
+        with Scope(eager=True):
+            execute(path)
+    finally:
+        _watch(None)
+        checker.finish(report)
+    if orders and checker.log:
+        found: dict[tuple[str, str, int], Difference] = {}
+        for seed in SEEDS:
+            if found:
+                break
+            found = {**differences(checker.log, logged(path, f"shuffled:{seed}"))[0], **found}
+        again = differences(checker.log, logged(path, "serial"))[0] if found else {}
+        report.findings += findings_of(found, again, report.findings)
+    if advice:
+        with weft.doctor(only=ADVICE) as told:
+            execute(path)
+        report.findings += told.findings
+    return report.findings

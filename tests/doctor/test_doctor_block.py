@@ -1,0 +1,142 @@
+"""`weft.doctor` as a block: its report, what it leaves behind, marks in timelines."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import weft
+from weft._doctor.findings import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "howto" / "find-what-is-wrong.md"
+
+
+@pytest.fixture
+def undeclared() -> Callable[[], None]:
+    """A function that pushes an op which writes to an array that it does not declare."""
+    totals = np.zeros(2)
+
+    def add() -> None:
+        totals[0] += 1
+
+    def push() -> None:
+        weft.get_engine().push(add)
+
+    return push
+
+
+def test_the_report_in_all_its_forms(undeclared: Callable[[], None]) -> None:
+    with weft.doctor() as report:
+        undeclared()
+    assert [one.kind for one in report.errors] == ["undeclared-write"]
+    assert "does not say so" in report.summary()
+    assert "undeclared-write" in report._repr_html_()
+    answer = json.loads(report.to_json())
+    assert set(answer) == {"findings", "checked"}
+    assert {"kind", "severity", "file", "line", "end_line", "message", "advice", "count", "seconds"} <= set(
+        answer["findings"][0]
+    )
+    assert repr(report) == "<weft doctor: 1 errors, 0 advices>"
+
+
+def test_nothing_is_left_behind(undeclared: Callable[[], None]) -> None:
+    report = None
+
+    def body() -> None:
+        nonlocal report
+        with weft.doctor() as report:
+            undeclared()
+            raise KeyError("of the block")
+
+    with pytest.raises(KeyError):
+        body()
+    assert report is not None
+    assert report.errors
+    recorded: list[weft.NDArray] = []
+
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        recorded.append(x)
+        return x + 1
+
+    step(weft.ones(2))
+    step(weft.ones(2)).wait_to_read()
+    assert len(recorded) == 1  # programs are on again
+    with weft.Engine(workers=1) as engine:
+        engine.push(lambda: None)
+
+
+def test_one_block_at_a_time() -> None:
+    with weft.doctor(only="first-nan"), pytest.raises(weft.errors.TraceError, match="another"), weft.doctor():
+        pass
+    with weft.doctor(only="first-nan") as report:
+        weft.log(weft.zeros(3)).wait_to_read()
+    assert len(report.findings) == 1
+
+
+@pytest.mark.parametrize("only", ["nonsense", ["first-nan", 3], 7])
+def test_kinds_that_are_none(only: object) -> None:
+    with pytest.raises((weft.errors.ArgumentValueError, weft.errors.ArgumentTypeError)):
+        weft.doctor(only=only)  # type: ignore[arg-type]
+
+
+def test_threads_that_push_at_the_same_time() -> None:
+    @weft.task
+    def add(x: weft.Mutate[np.ndarray]) -> None:
+        x += 1
+
+    arrays = [np.zeros(100) for _ in range(4)]
+
+    def work(own: np.ndarray) -> None:
+        for _ in range(25):
+            add(own)
+        weft.wait(own)
+        own[0] = 7
+
+    with weft.doctor() as report:
+        threads = [threading.Thread(target=work, args=(own,)) for own in arrays]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert report.findings == []
+    assert [own[1] for own in arrays] == [25] * 4
+
+
+def test_findings_are_marks_in_a_timeline(tmp_path: Path) -> None:
+    with weft.Engine(workers=1) as engine, weft.trace(engine=engine) as trace:
+        x = np.zeros(3)
+        of_x, other = engine.variable_of(x), engine.new_variable("other")
+        with weft.doctor(only="undeclared-write") as report:
+            engine.push(lambda: x.fill(1), mutate_vars=[of_x], name="declares")
+            engine.push(lambda: x.fill(2), mutate_vars=[other], name="does not")
+    trace.save(tmp_path / "run.json")
+    trace.save(tmp_path / "run.html")
+    events = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["traceEvents"]
+    (mark,) = [event for event in events if event.get("cat") == "doctor"]
+    assert mark["name"] == "undeclared-write"
+    (op,) = [event for event in events if event.get("args", {}).get("doctor")]
+    assert op["name"] == "does not"
+    assert report.findings[0].message in op["args"]["doctor"]
+    assert report.findings[0].message.partition("`")[0] in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+def test_each_kind_has_an_example_that_finds_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for number, block in enumerate(re.findall(r"^```\{run\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)):
+        path = tmp_path / f"block{number}.py"
+        path.write_text(block, encoding="utf-8")
+        runpy.run_path(str(path))
+    printed = capfd.readouterr().out
+    told = {"undeclared-write": "writes `totals`", "first-nan": "`log` makes the first values"}
+    assert [kind for kind in KINDS if told.get(kind, kind) not in printed] == []
