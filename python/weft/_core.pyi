@@ -532,9 +532,23 @@ class NDArray:
     # Not there: the error says what to write.
     at: Absent
     backward: Absent
+    block_until_ready: Absent
+    compute: Absent
+    cpu: Absent
+    cuda: Absent
     detach: Absent
+    dim: Absent
+    double: Absent
     grad: Absent
+    half: Absent
+    long: Absent
+    numel: Absent
+    permute: Absent
+    persist: Absent
     requires_grad_: Absent
+    result: Absent
+    to: Absent
+    unsqueeze: Absent
     zero_grad: Absent
     @property
     def _elsewhere(self) -> bool: ...

@@ -55,18 +55,15 @@ pub(super) fn add_stats(py: Python<'_>, engine: &weft_engine::Engine, figures: &
 
 /// Refuses keywords that an engine has not: for other pools' names of the number of workers, with its own.
 fn refuse_others(py: Python<'_>, others: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-    let Some(others) = others else { return Ok(()) };
-    for name in others.keys() {
-        let name: String = name.extract()?;
-        let hint = match name.as_str() {
-            "threads" | "num_threads" | "n_threads" | "nthreads" | "max_workers" | "n_jobs" | "processes" => {
-                ": write workers="
-            }
-            _ => "",
-        };
-        return Err(errors::argument_type(py, &format!("Engine() got an unexpected keyword argument '{name}'{hint}")));
-    }
-    Ok(())
+    let Some(name) = others.and_then(|others| others.keys().iter().next()) else { return Ok(()) };
+    let name: String = name.extract()?;
+    let hint = match name.as_str() {
+        "threads" | "num_threads" | "n_threads" | "nthreads" | "max_workers" | "n_jobs" | "processes" => {
+            ": write workers="
+        }
+        _ => "",
+    };
+    Err(errors::argument_type(py, &format!("Engine() got an unexpected keyword argument '{name}'{hint}")))
 }
 
 #[pymethods]

@@ -149,28 +149,3 @@ fn a_blocked_call_becomes_ready_meanwhile() {
         }
     });
 }
-
-/// What waits in a forked child for an instance are the parent's calls: a push of the child's that is refused before any
-/// other gives its instance to none of them.
-#[test]
-fn a_push_refused_in_a_child_serves_no_call_of_the_parents() {
-    loom::model(|| {
-        let shared = Shared::new(true, 1);
-        push(&shared.registrar, &[&shared.variables[1]]);
-        for _ in 0..2 {
-            let (call, _) = shared.call(2, false);
-            shared.enter(call, 2);
-        }
-        let mut turn = shared.registrar.turn();
-        turn.catch_up();
-        let (tracker, seat) = turn.parts();
-        assert_eq!(shared.plan.calls(seat, true).len(), 1, "the second one waits");
-        let (mut call, _) = shared.call(0, false);
-        call.generation = 1;
-        call.gift = shared.plan.supply(1, false);
-        tracker.take_gift(seat, &call);
-        assert_eq!(shared.plan.calls(seat, false).len(), 0, "no call of the child's has an instance");
-        drop(turn);
-        std::mem::forget(shared); // what the parent left
-    });
-}
