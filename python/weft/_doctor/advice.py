@@ -291,7 +291,8 @@ def _repetitions(word: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
     same = word[order][1:] == word[order][:-1]
     gaps = (order[1:] - order[:-1])[same]
     taken = np.zeros(size, np.bool_)
-    periods: list[int] = [gap for gap, _ in Counter(gaps[gaps <= _PERIOD].tolist()).most_common(16)]
+    near: list[int] = gaps[gaps <= _PERIOD].tolist()
+    periods = [gap for gap, _ in Counter(near).most_common(16)]
     for period in sorted(periods):
         equal = np.concatenate(([False], word[period:] == word[:-period], [False]))
         edges = np.nonzero(equal[1:] != equal[:-1])[0]

@@ -14,6 +14,11 @@ def is_host(value: object) -> TypeGuard[np.ndarray[Any, Any]]:
     return isinstance(value, np.ndarray)
 
 
+def is_memory(value: object) -> TypeGuard[Any]:
+    """Return whether a value shows memory of the host."""
+    return isinstance(value, (np.ndarray, memoryview))
+
+
 def is_array(value: object) -> TypeGuard[Any]:
     """Return whether a value is an array, NumPy's or weft's."""
     return isinstance(value, (np.ndarray, NDArray))

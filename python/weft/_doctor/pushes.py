@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from weft._core import NDArray, Variable, _place
-from weft._doctor.guards import is_array, is_host, is_mapping, is_row
+from weft._doctor.guards import is_array, is_mapping, is_memory, is_row
 from weft._doctor.memory import Region, Regions, covered, span_of
 from weft._doctor.reach import attributes_of, functions_of, reached
 from weft._doctor.sources import split_place
@@ -135,7 +135,7 @@ class Push:
             if owner is None:
                 self.guards[item._key] = bool(kind) or self.guards.get(item._key, False)
                 self.names[item._key] = item.name
-            elif is_host(owner) or isinstance(owner, memoryview):
+            elif is_memory(owner):
                 self._array(owner, kind, regions, names.get(id(owner), ""), strict=True)
             else:
                 for path, array in _arrays_in(owner):

@@ -217,14 +217,16 @@ class _Walk:
         elif isinstance(value, types.ModuleType):
             self._module(path, value, depth, code)
         elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
-            function: object = value
-            if not _is_foreign(_module_of(function)):
-                self.call(function, depth + 1)
+            self._named(value, depth)
         elif self._enter(value):
             for name, item in _parts(value):
                 self.visit(f"{path}{name}", item, depth + 1)
             if isinstance(value, memoryview):
                 self.found.setdefault(path, value)
+
+    def _named(self, function: Any, depth: int) -> None:
+        if not _is_foreign(_module_of(function)):
+            self.call(function, depth + 1)
 
     def _module(self, path: str, module: types.ModuleType, depth: int, code: types.CodeType | None) -> None:
         if code is not None and not _is_foreign(module.__name__):
@@ -255,13 +257,16 @@ def _class_of(value: object) -> type[Any]:
     return type(value)
 
 
+def _own(value: object) -> dict[str, Any]:
+    try:
+        return {} if isinstance(value, type) else vars(value)
+    except TypeError:
+        return {}
+
+
 def attributes_of(value: Any) -> list[tuple[str, Any]]:
     """Return the attributes that an object itself holds, without asking its class for any."""
-    try:
-        own: dict[str, Any] = {} if isinstance(value, type) else vars(value)
-    except TypeError:
-        own = {}
-    found = [*own.items()][:_ITEMS]
+    found = [*_own(value).items()][:_ITEMS]
     for kind in type.mro(_class_of(value)):
         for name, slot in vars(kind).items():
             if isinstance(slot, types.MemberDescriptorType):
