@@ -122,7 +122,7 @@ def test_the_status_is_the_scripts(ending: str, status: int, said: str, tmp_path
 def test_failures_that_nobody_waited_for_are_the_scripts_business(tmp_path: Path) -> None:
     script = write(tmp_path, "import weft\nweft.get_engine().push(lambda: 1 / 0, name='divide')\n")
     done = call("trace", "--json", script.name, folder=tmp_path)
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert '"failed": 1' in done.stderr
 
 

@@ -331,7 +331,8 @@ def test_the_status_tells_of_an_unseen_failure(
         assert "WEFT_EXIT_STATUS must be 0 or 1" in done.stderr
     if "os._exit" not in end and status == 1 and "main" not in end:
         assert "KeyError: 'unseen'" in done.stderr
-        assert "weft: nobody waited for op 'culprit'" in done.stderr
+        assert "weft: op 'culprit' pushed at" in done.stderr
+        assert "no wait has raised it" in done.stderr
 
 
 def test_what_others_write_at_the_exit_is_written(script: RunScript, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ ROWS = _rng.uniform(0.2, 0.8, (2, 3, 3))
 IMAGES = _rng.uniform(0.2, 0.8, (1, 1, 4, 4))
 #: What is no function of arrays.
 OTHER = {
-    "Aval", "Device", "Engine", "arange_like", "broadcast_shapes", "can_cast", "capture", "checkpoint", "cpu", "dtype", "eager", "finfo", "from_dlpack",
+    "Aval", "Device", "Engine", "arange_like", "broadcast_shapes", "can_cast", "capture", "checkpoint", "cpu", "doctor", "dtype", "eager", "finfo", "from_dlpack",
     "get_engine", "gpu", "grad", "iinfo", "isdtype", "jvp", "load", "load_ipython_extension", "memory_stats", "memory_trim", "program",
     "progress", "promote_types", "register_op", "result_type", "save", "savez", "savez_compressed", "set_engine", "task", "trace", "value_and_grad", "vjp", "wait",
     "wait_all", "wait_async", "digitize", "searchsorted", "variable_of", "fromfile", "frombuffer", "fromstring", "set_printoptions", "get_printoptions", "eye", "identity", "empty", "ones", "zeros",

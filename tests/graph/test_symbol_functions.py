@@ -254,6 +254,7 @@ _CASES: dict[str, list[Callable[[str], tuple[Any, tuple[Any, ...]]]]] = {
     "nn.lstm_cell": [_with(_F, _STATE, _STATE, *_gates(4))],
     "nn.gru_cell": [_with(_F, _STATE, *_gates(3), np.zeros(18, np.float32), np.ones(18, np.float32))],
     "nn.rnn_cell": [_with(_F, _STATE, *_gates(1)), _with(_F, _STATE, *_gates(1), activation="relu")],
+    "nn.scaled_dot_product_attention": [_with(_A, _A, _A)],
     "nn.rnn": [
         _by(
             lambda x, h, c, w, r: weft.nn.rnn(x, h, [(w, r, None, None)], mode="lstm", c0=c),

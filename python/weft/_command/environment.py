@@ -12,6 +12,8 @@ VARIABLES = {
     "WEFT_WORKERS": "number of workers of the default engine",
     "WEFT_STALL_AFTER": "seconds without progress after which a wait on the default engine warns, or none",
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
+    "WEFT_EXIT_STATUS": "0 leaves the exit status of a script whose op failed unseen as it is, 1 makes it 1",
+    "WEFT_CHECK": "1 makes NumPy arrays with pending tasks read-only for everybody else, 0 does not",
     "WEFT_CUDA_LIBRARY": "path of the NVIDIA driver's library, where it is not in its usual place",
     "WEFT_NVRTC_LIBRARY": "path of NVRTC's library, where it is not in its usual place",
     "WEFT_COMM_CHECK": "1 lets ranks compare what they call before each collective, 0 does not",

@@ -174,7 +174,7 @@ impl Callee {
         operands: &Bound<'_, PyTuple>,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Plan>> {
-        let kinds: Option<super::kind::Kinds> = operands.iter().map(|operand| Kind::of(&operand)).collect();
+        let kinds: Option<super::kind::Kinds> = operands.iter().map(|operand| Kind::anywhere(&operand)).collect();
         let kinds = kinds.ok_or_else(|| PyRuntimeError::new_err("a plan is for arrays and numbers"))?;
         let dtype = dtype.map(dtypes::from_python).transpose()?;
         match Self::plan(slf, &kinds, dtype)? {

@@ -24,9 +24,18 @@ impl Kind {
     pub(super) fn of(operand: &Bound<'_, PyAny>) -> Option<Self> {
         if let Ok(array) = operand.cast::<NDArray>() {
             let own = array.get();
-            return (!own.tape.is_moved()).then(|| Self::Array(own.inner.dtype()));
+            let is_home = !own.tape.is_moved() || own.stand_in(operand.py()).is_none();
+            return is_home.then(|| Self::Array(own.inner.dtype()));
         }
         Self::of_number(operand)
+    }
+
+    /// The same of an array, wherever it is.
+    pub(super) fn anywhere(operand: &Bound<'_, PyAny>) -> Option<Self> {
+        match operand.cast::<NDArray>() {
+            Ok(array) => Some(array.get().at(operand.py(), |own| Self::Array(own.inner.dtype()))),
+            Err(_) => Self::of_number(operand),
+        }
     }
 
     #[inline]

@@ -5,6 +5,7 @@ use super::kind::Kind;
 use super::native::Run;
 use super::value::{Values, are, values};
 use crate::array::NDArray;
+use crate::array::moves::elsewhere;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -56,7 +57,8 @@ impl Way {
         for result in results.iter() {
             targets.push(crate::array::moves::taken(result)?);
         }
-        let operands: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
+        let operands: SmallVec<[Bound<'_, PyAny>; 4]> =
+            operands.iter().map(|each| elsewhere(&each).unwrap_or(each)).collect();
         let pushed = run.push(results.py(), &targets, &operands)?;
         if pushed {
             for target in &targets {
@@ -129,6 +131,17 @@ pub(super) fn outlines(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
     operands.iter().map(each).collect()
 }
 
+/// The same of arrays wherever they are.
+fn outlines_anywhere(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
+    let each = |operand: &Bound<'_, PyAny>| match operand.cast::<NDArray>() {
+        Ok(array) => {
+            Some(array.get().at(operand.py(), |own| (Kind::Array(own.inner.dtype()), own.inner.layout().shape.clone())))
+        }
+        Err(_) => Some((Kind::of(operand)?, Shape::new())),
+    };
+    operands.iter().map(each).collect()
+}
+
 /// The way of a call: remembered, or by the op's rule.
 pub(super) fn find(
     op: &Bound<'_, Callee>,
@@ -174,7 +187,7 @@ pub(crate) fn way_of(
     attributes: &Bound<'_, PyDict>,
 ) -> PyResult<Py<Way>> {
     let operands: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
-    let Some(outlines) = outlines(&operands) else {
+    let Some(outlines) = outlines_anywhere(&operands) else {
         return Err(errors::argument_type(op.py(), "an op is called over arrays and numbers"));
     };
     find(op, &operands, outlines, Some(attributes))

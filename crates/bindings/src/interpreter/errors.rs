@@ -118,8 +118,11 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     exception
 }
 
-/// Whether an exception says which op it is of.
+/// Whether an exception says which op it is of, in its message or in a note.
 fn is_noted(exception: &PyErr, py: Python<'_>) -> bool {
+    if exception.value(py).str().is_ok_and(|message| message.to_string_lossy().contains(", pushed at ")) {
+        return true;
+    }
     let notes: Vec<String> =
         exception.value(py).getattr("__notes__").and_then(|notes| notes.extract()).unwrap_or_default();
     notes.iter().any(|note| note.starts_with("weft: "))

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Code objects remembered at most, for good: as many as a program has places that push.
-const KNOWN: usize = 4096;
+const KNOWN: usize = 1 << 15;
 /// Code objects a thread finds without a lock: two to this. Two that share a place are looked up again each time, so there
 /// are many more places than code objects that push in one loop.
 const AT_HAND_BITS: u32 = 10;
