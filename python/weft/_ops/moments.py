@@ -153,8 +153,9 @@ def mean(
     >>> weft.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
     NDArray([2., 3.])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_MEAN, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims)
+    if where is None or where is True:
+        return one(_MEAN, x, out=out, axis=axis, dtype=dtype, keepdims=keepdims)
+    return one(_MEAN, x, where, out=out, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def var(
@@ -180,8 +181,9 @@ def var(
     1.0
     """
     correction = correction if ddof is None else ddof
-    masks = () if where is None or where is True else (where,)
-    return one(_VAR, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)
+    if where is None or where is True:
+        return one(_VAR, x, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)
+    return one(_VAR, x, where, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)
 
 
 def std(
@@ -205,5 +207,6 @@ def std(
     1.0
     """
     correction = correction if ddof is None else ddof
-    masks = () if where is None or where is True else (where,)
-    return one(_STD, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)
+    if where is None or where is True:
+        return one(_STD, x, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)
+    return one(_STD, x, where, out=out, axis=axis, dtype=dtype, keepdims=keepdims, correction=correction)

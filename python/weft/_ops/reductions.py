@@ -211,8 +211,9 @@ def sum(
     >>> weft.sum([[1, 2], [3, 4]], axis=0)
     NDArray([4, 6])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_SUM, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+    if where is None or where is True:
+        return one(_SUM, x, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+    return one(_SUM, x, where, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
 def prod(
@@ -234,8 +235,9 @@ def prod(
     >>> weft.prod([[1, 2], [3, 4]], axis=0)
     NDArray([3, 8])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_PROD, x, *masks, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+    if where is None or where is True:
+        return one(_PROD, x, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+    return one(_PROD, x, where, out=out, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
 def max(
@@ -256,8 +258,9 @@ def max(
     >>> weft.max([[1, 4], [3, 2]], axis=0)
     NDArray([3, 4])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_MAX, x, *masks, out=out, axis=axis, keepdims=keepdims, initial=initial)
+    if where is None or where is True:
+        return one(_MAX, x, out=out, axis=axis, keepdims=keepdims, initial=initial)
+    return one(_MAX, x, where, out=out, axis=axis, keepdims=keepdims, initial=initial)
 
 
 def min(
@@ -278,8 +281,9 @@ def min(
     >>> weft.min([[1, 4], [3, 2]], axis=0)
     NDArray([1, 2])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_MIN, x, *masks, out=out, axis=axis, keepdims=keepdims, initial=initial)
+    if where is None or where is True:
+        return one(_MIN, x, out=out, axis=axis, keepdims=keepdims, initial=initial)
+    return one(_MIN, x, where, out=out, axis=axis, keepdims=keepdims, initial=initial)
 
 
 amax = max
@@ -315,8 +319,9 @@ def all(
     >>> weft.all([[True, False], [True, True]], axis=1)
     NDArray([False,  True])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_ALL, x, *masks, out=out, axis=axis, keepdims=keepdims)
+    if where is None or where is True:
+        return one(_ALL, x, out=out, axis=axis, keepdims=keepdims)
+    return one(_ALL, x, where, out=out, axis=axis, keepdims=keepdims)
 
 
 def any(
@@ -336,5 +341,6 @@ def any(
     >>> weft.any([[True, False], [False, False]], axis=1)
     NDArray([ True, False])
     """
-    masks = () if where is None or where is True else (where,)
-    return one(_ANY, x, *masks, out=out, axis=axis, keepdims=keepdims)
+    if where is None or where is True:
+        return one(_ANY, x, out=out, axis=axis, keepdims=keepdims)
+    return one(_ANY, x, where, out=out, axis=axis, keepdims=keepdims)

@@ -160,7 +160,7 @@ def unary(
     ) -> NDArray:
         found: NDArray
         if where is True and dtype is None:
-            found = call(op, x, out=out)
+            found = call(op, x) if out is None else call(op, x, out=out)
         else:
             found = call(op, x, out=out, where=where, dtype=dtype)
         return found
@@ -210,7 +210,7 @@ def binary(
             return result
         found: NDArray
         if where is True and dtype is None:
-            found = call(op, x1, x2, out=out)
+            found = call(op, x1, x2) if out is None else call(op, x1, x2, out=out)
         else:
             found = call(op, x1, x2, out=out, where=where, dtype=dtype)
         return found

@@ -4,6 +4,7 @@ use super::kind::{Kind, packed};
 use super::native::Native;
 use super::operators::forget_loops;
 use super::plan::Plan;
+use super::table::Table;
 use super::way::{Way, Ways};
 use crate::array::operator::{OPERATORS, Operator, number_of};
 use crate::interpreter::dtypes;
@@ -13,7 +14,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Plans that an op remembers at most: all pairs of dtypes, about.
@@ -49,7 +49,7 @@ pub(super) struct Facts {
     pub(super) answer_limit: usize,
     pub(super) prepare: Option<Py<PyAny>>,
     pub(super) native: Option<Py<Native>>,
-    plans: HashMap<u64, Py<Plan>>,
+    plans: Table<Py<Plan>>,
     pub(super) ways: Ways,
     pub(super) generation: u64,
 }
@@ -232,7 +232,7 @@ impl Callee {
             let Some(key) = key else { return Ok(Some(plan)) };
             let facts = &mut *slf.get().facts();
             if facts.generation == generation {
-                let gone = if facts.plans.len() >= PLANS { std::mem::take(&mut facts.plans) } else { HashMap::new() };
+                let gone = if facts.plans.len() >= PLANS { std::mem::take(&mut facts.plans) } else { Table::default() };
                 facts.plans.insert(key, plan.clone_ref(py));
                 drop(gone); // plans alone: no Python runs
                 return Ok(Some(plan));

@@ -5,6 +5,7 @@ use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 /// A function that others would make a wrapper of: calls cost no frame of Python's, and their errors are shown to `forgive`.
@@ -55,7 +56,8 @@ impl ArrayFunction {
         if instance.is_none() {
             return Ok(slf.clone().into_any());
         }
-        slf.py().import("types")?.getattr("MethodType")?.cast_into::<PyType>()?.call1((slf, instance))
+        static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        METHOD.import(slf.py(), "types", "MethodType")?.call1((slf, instance))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -24,6 +24,7 @@ mod native;
 pub(crate) mod on_device;
 mod operators;
 mod plan;
+mod table;
 mod value;
 mod walk;
 mod way;

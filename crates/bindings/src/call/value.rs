@@ -21,8 +21,8 @@ pub(super) enum Value {
     List(Box<[Value]>),
 }
 
-/// What attributes are, in the order in which they were given. Their names come from few call sites.
-pub(super) type Values = Box<[(Box<str>, Value)]>;
+/// What attributes are, in the order in which they were given. Their names come from few call sites: mostly they are these very objects.
+pub(super) type Values = Box<[(Py<PyString>, Value)]>;
 
 impl Value {
     fn of(x: &Bound<'_, PyAny>, depth: usize) -> Option<Self> {
@@ -56,7 +56,7 @@ impl Value {
 pub(super) fn values(attributes: Option<&Bound<'_, PyDict>>) -> Option<Values> {
     let Some(attributes) = attributes else { return Some(Box::default()) };
     let each = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        Some((name.cast_into_exact::<PyString>().ok()?.to_str().ok()?.into(), Value::of(&value, DEPTH)?))
+        Some((name.cast_into_exact::<PyString>().ok()?.unbind(), Value::of(&value, DEPTH)?))
     };
     attributes.iter().map(each).collect()
 }
@@ -65,10 +65,9 @@ pub(super) fn values(attributes: Option<&Bound<'_, PyDict>>) -> Option<Values> {
 pub(super) fn are(attributes: Option<&Bound<'_, PyDict>>, known: &Values) -> bool {
     let Some(attributes) = attributes else { return known.is_empty() };
     attributes.len() == known.len()
-        && attributes
-            .iter()
-            .zip(known)
-            .all(|((name, value), (known_name, known))| is_text(&name, known_name) && is(&value, known))
+        && attributes.iter().zip(known).all(|((name, value), (known_name, known))| {
+            (name.is(known_name) || name.eq(known_name).unwrap_or(false)) && is(&value, known)
+        })
 }
 
 fn is_text(x: &Bound<'_, PyAny>, known: &str) -> bool {

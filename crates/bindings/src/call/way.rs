@@ -3,6 +3,7 @@
 use super::callee::{Callee, carrier};
 use super::kind::Kind;
 use super::native::Run;
+use super::table::Table;
 use super::value::{Values, are, values};
 use crate::array::NDArray;
 use crate::array::moves::elsewhere;
@@ -13,7 +14,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use weft_array::{DType, Shape};
 
 /// Ways that an op remembers at most.
@@ -84,7 +84,7 @@ impl Way {
 /// The ways of an op, by their operands.
 #[derive(Default)]
 pub(super) struct Ways {
-    by_operands: HashMap<u64, Vec<Py<Way>>>,
+    by_operands: Table<Vec<Py<Way>>>,
     count: usize,
 }
 
