@@ -259,7 +259,7 @@ class Model(Layer):
         arrays = list(self.get_states().values())
         for optimizer in self._optimizers().values():
             arrays += optimizer.arrays()
-        return recover(*(array for array in arrays if isinstance(array, NDArray)), timeout=timeout)
+        return recover(*arrays, timeout=timeout)
 
     def _name_layers(self) -> None:
         """Give layers their names: the paths to them."""

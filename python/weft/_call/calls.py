@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from weft._call import dispatch  # noqa: F401 - carries what the core's walk does not know
-from weft._core import call
+from weft._core import call as call
 
 if TYPE_CHECKING:
     from typing import Protocol

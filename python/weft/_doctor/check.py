@@ -71,7 +71,7 @@ class _Passed:
     number = 0
 
 
-_PASSED: Any = _Passed()
+_PASSED: Push = _Passed()
 
 
 class Checker:

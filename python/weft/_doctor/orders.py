@@ -93,8 +93,8 @@ def print_of(value: Any, depth: int = 4) -> _Print:
         prints = [print_of(each, depth - 1) for each in value[:1000]]
         return None if any(each is None for each in prints) else _digest(f"{type(value).__name__} {prints}")
     if is_mapping(value) and depth:
-        prints = [(print_of(key, 0), print_of(each, depth - 1)) for key, each in [*value.items()][:1000]]
-        return None if any(None in each for each in prints) else _digest(f"{prints}")
+        pairs = [(print_of(key, 0), print_of(each, depth - 1)) for key, each in [*value.items()][:1000]]
+        return None if any(None in each for each in pairs) else _digest(f"{pairs}")
     return None
 
 

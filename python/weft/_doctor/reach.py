@@ -274,7 +274,7 @@ def attributes_of(value: Any) -> list[tuple[str, Any]]:
                     found.append((name, slot.__get__(value)))
                 except AttributeError:
                     continue
-    return [(name, item) for name, item in found if isinstance(name, str) and not name.startswith("__")]
+    return [(name, item) for name, item in found if not str(name).startswith("__")]
 
 
 def _parameters(function: Callable[..., object], count: int) -> list[str]:

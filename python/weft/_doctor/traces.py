@@ -43,7 +43,7 @@ class Traces:
         if timed and self._kinds & TIMED:
             self.trace(get_engine())
             # Of what a class makes nobody hears in another way, and nothing is left of this at the end.
-            Engine.__init__ = self._made  # type: ignore[method-assign,assignment]
+            Engine.__init__ = self._made  # type: ignore[method-assign]
         if "copied-each-turn" in self._kinds:
             observers.converted = self._habits.converted
         if "recording-storm" in self._kinds:
@@ -67,7 +67,7 @@ class Traces:
         """Stop, and add what was found."""
         observers.converted = observers.recorded = None
         if "__init__" in vars(Engine):
-            del Engine.__init__  # type: ignore[misc]
+            del Engine.__init__
         for trace, workers in self._traces:
             try:
                 trace._stop(wait=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def lenient(name: str, function: F) -> F:
     >>> weft.clip(weft.asarray([1, 5, 9]), a_min=2, a_max=8)
     NDArray([2, 5, 8])
     """
-    return functools.wraps(function)(ArrayFunction(name, function, _forgive))
+    return cast("F", functools.wraps(function)(ArrayFunction(name, function, _forgive)))
 
 
 def _forgive(

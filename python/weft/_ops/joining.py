@@ -245,7 +245,8 @@ def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype
     >>> print(weft.concat([weft.asarray([1, 2]), weft.asarray([3])]))
     [1 2 3]
     """
-    parts = arrays if arrays.__class__ in _LISTS and _ARRAYS.issuperset(map(type, arrays)) else _as_arrays(arrays)
+    given: Any = arrays
+    parts: Any = given if given.__class__ in _LISTS and _ARRAYS.issuperset(map(type, given)) else _as_arrays(given)
     if axis is None:
         parts, axis = [ravel(part) for part in parts], 0
     return one(_concat, *parts, axis=axis, dtype=dtype)
@@ -264,7 +265,8 @@ def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeL
     [[1 3]
      [2 4]]
     """
-    parts = arrays if arrays.__class__ in _LISTS and _ARRAYS.issuperset(map(type, arrays)) else _as_arrays(arrays)
+    given: Any = arrays
+    parts: Any = given if given.__class__ in _LISTS and _ARRAYS.issuperset(map(type, given)) else _as_arrays(given)
     return one(_stack, *parts, axis=axis, dtype=dtype)
 
 
