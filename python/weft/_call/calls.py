@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from weft import _core
 from weft._call import dispatch  # noqa: F401 - carries what the core's walk does not know
-from weft._core import call as call
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         def __call__(self, op: Op, *arrays: Any, **attributes: Any) -> tuple[NDArray, ...]: ...
 
 
+#: Pushes an op of any number of results.
+call = _core.call
 DType: TypeAlias = np.dtype[Any]
 Elements: TypeAlias = np.ndarray[Any, Any]
 

@@ -175,8 +175,12 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
         variables[2].append(variable)
         held = Held(arrays) if any(each.nbytes >= SMALL for each in arrays) else None
         guard = Guard(label, variable) if target.check else None
-        taken = (args, kwargs) if guard is None else guarded(guard, (arrays, shown), (reads, mutates), args, kwargs)
-        call = TaskCall(function, *taken, shown, replaced=replaced, retries=retries, outcome=outcome, held=held)
+        positional, named = (
+            (args, kwargs) if guard is None else guarded(guard, (arrays, shown), (reads, mutates), args, kwargs)
+        )
+        call = TaskCall(
+            function, positional, named, shown, replaced=replaced, retries=retries, outcome=outcome, held=held
+        )
         try:
             target.push(
                 call if guard is None else GuardedCall(call, guard, [x for x in mutates if isinstance(x, np.ndarray)]),

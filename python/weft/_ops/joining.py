@@ -140,7 +140,8 @@ for _op, _push in ((_concat, _push_concat), (_stack, _push_stack)):
 
 
 #: What is joined as it is.
-_LISTS, _ARRAYS = frozenset([list, tuple]), frozenset([NDArray])
+_LISTS: frozenset[type[Any]] = frozenset([list, tuple])
+_ARRAYS: frozenset[type[Any]] = frozenset([NDArray])
 
 
 def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
