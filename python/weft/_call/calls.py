@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from weft import _core
-from weft._call import dispatch  # noqa: F401 - carries what the core's walk does not know
+from weft._call import dispatch  # noqa: F401 # pyright: ignore[reportUnusedImport] # it carries on where the core's walk ends
 
 if TYPE_CHECKING:
     from typing import Protocol

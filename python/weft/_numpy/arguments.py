@@ -64,7 +64,7 @@ def lenient(name: str, function: F) -> F:
 
 
 def _forgive(
-    name: str, function: F, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
 ) -> tuple[Any] | None:
     """Call a function once more with arguments as NumPy's takes them, or raise weft's error; return None where the error stands."""
     if isinstance(error, UnknownFactError):
