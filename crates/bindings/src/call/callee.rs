@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PLANS: usize = 512;
 
 /// Of an element-wise op.
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Element {
     pub(super) ufunc: Py<PyAny>,
     /// How many operands it takes.

@@ -205,13 +205,13 @@ fn axis_of(axis: &Bound<'_, PyAny>, count: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|at| *at < count)
 }
 
-fn axes_of(axis: &Bound<'_, PyAny>, count: usize) -> Option<Axes> {
-    if axis.is_none() {
+fn axes_of(given: &Bound<'_, PyAny>, count: usize) -> Option<Axes> {
+    if given.is_none() {
         return Some((0..count).collect());
     }
-    match axis.cast::<PyTuple>() {
-        Ok(axes) => axes.iter().map(|axis| axis_of(&axis, count)).collect(),
-        Err(_) => axis_of(axis, count).map(|at| SmallVec::from_slice(&[at])),
+    match given.cast::<PyTuple>() {
+        Ok(several) => several.iter().map(|each| axis_of(&each, count)).collect(),
+        Err(_) => axis_of(given, count).map(|at| SmallVec::from_slice(&[at])),
     }
 }
 
@@ -236,36 +236,36 @@ impl Native {
         let dtype = *dtype;
         let attribute = |name: &str| attributes.get_item(name).map(|found| found.filter(|found| !found.is_none()));
         let nothing = py.None().into_bound(py);
-        let axis = attribute("axis")?.unwrap_or_else(|| nothing.clone());
+        let along = attribute("axis")?.unwrap_or_else(|| nothing.clone());
         match &self.0 {
             Family::Reduce(of, measure) => {
                 let reduction = Reduction::bind(py, (of.bind(py), *measure), operands, attributes, &results[0])?;
                 Ok(reduction.map(|reduction| Run::Reduce(Box::new(reduction))))
             }
             Family::Join { stacked } => {
-                Ok(axis_of(&axis, results[0].0.len()).map(|axis| Run::Join { axis, stacked: *stacked }))
+                Ok(axis_of(&along, results[0].0.len()).map(|axis| Run::Join { axis, stacked: *stacked }))
             }
             Family::Roll => {
                 let Some(shift) = attribute("shift")? else { return Ok(None) };
                 let Ok(shifts) = shift.extract::<Vec<isize>>() else { return Ok(None) };
-                let Some(axes) = attribute("axes")? else {
+                let Some(over) = attribute("axes")? else {
                     let all = shifts.iter().try_fold(0_isize, |all, shift| all.checked_add(*shift));
                     return Ok(all.map(|shift| Run::Roll { moves: vec![(0, shift)], is_flat: true }));
                 };
-                let Some(axes) = axes_of(&axes, first.len()) else { return Ok(None) };
-                let moves: Vec<_> = match (shifts.as_slice(), axes.as_slice()) {
-                    ([shift], axes) => axes.iter().map(|axis| (*axis, *shift)).collect(),
-                    (shifts, [axis]) => shifts.iter().map(|shift| (*axis, *shift)).collect(),
-                    (shifts, axes) => axes.iter().copied().zip(shifts.iter().copied()).collect(),
+                let Some(over) = axes_of(&over, first.len()) else { return Ok(None) };
+                let moves: Vec<_> = match (shifts.as_slice(), over.as_slice()) {
+                    ([shift], all) => all.iter().map(|at| (*at, *shift)).collect(),
+                    (all, [at]) => all.iter().map(|shift| (*at, *shift)).collect(),
+                    (by, all) => all.iter().copied().zip(by.iter().copied()).collect(),
                 };
                 Ok(Some(Run::Roll { moves, is_flat: false }))
             }
             Family::Search { largest } => {
                 let keeps = attribute("keepdims")?.is_some_and(|keeps| keeps.is_truthy().unwrap_or(true));
                 let size: usize = first.iter().product();
-                let at = if axis.is_none() { None } else { axis_of(&axis, first.len()) };
+                let at = if along.is_none() { None } else { axis_of(&along, first.len()) };
                 let length = at.map_or(size, |at| first[at]);
-                let known = !keeps && size > 0 && length <= LONG && (axis.is_none() || at.is_some());
+                let known = !keeps && size > 0 && length <= LONG && (along.is_none() || at.is_some());
                 Ok(known.then_some(Run::Search { axis: at, largest: *largest }))
             }
             Family::Choose => {

@@ -111,8 +111,8 @@ pub(crate) fn cast_for<'py>(
     let given: Given<'_> = [target.as_any(), other].into_iter().cloned().collect();
     let Some(kinds) = given.iter().map(Kind::of).collect::<Option<Kinds>>() else { return Ok(None) };
     let dtype = own.inner.dtype();
-    let plain = own.inner.buffer().is_host() && !recording::is_open() && !own.owner().get().inner.is_observed();
-    if !plain || first_of(&given).is_none() || kinds[1] == Kind::Array(dtype) {
+    let unseen = own.inner.buffer().is_host() && !recording::is_open() && !own.owner().get().inner.is_observed();
+    if !unseen || first_of(&given).is_none() || kinds[1] == Kind::Array(dtype) {
         return Ok(None);
     }
     let Some(plan) = Callee::plan(op, &kinds, None)? else { return Ok(None) };
