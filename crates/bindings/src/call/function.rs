@@ -53,10 +53,10 @@ impl ArrayFunction {
         instance: &Bound<'py, PyAny>,
         _class: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         if instance.is_none() {
             return Ok(slf.clone().into_any());
         }
-        static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         METHOD.import(slf.py(), "types", "MethodType")?.call1((slf, instance))
     }
 

@@ -353,8 +353,7 @@ impl Reduction {
             Measure::Elements => {}
             Measure::Mean => made.divide = named("true_divide")?.map(|divide| (divide, count)),
             Measure::Norm => {
-                let is_usual =
-                    attribute("ord")?.is_none_or(|order| order.extract::<f64>().is_ok_and(|order| order == 2.0));
+                let is_usual = attribute("ord")?.is_none_or(|order| order.eq(2).unwrap_or(false));
                 let known = is_usual && (made.over.len() == 1 || made.over.len() == shape.len());
                 let Some(multiply) = named("multiply")?.filter(|_| known) else { return Ok(None) };
                 made.before = Before::Squares(multiply);

@@ -142,7 +142,7 @@ enum Ready<'a, 'py> {
     Number(Scalar),
 }
 
-impl<'a, 'py> Ready<'a, 'py> {
+impl Ready<'_, '_> {
     fn operand(&self, dtype: DType) -> Operand<'_> {
         match self {
             Self::Array(array) => Operand::Array(&array.get().inner),

@@ -307,7 +307,7 @@ pub(crate) fn answered<'py>(
     let Some(array) = found.array(&found.result)? else { return Ok(None) };
     if given.iter().any(short::is_known) {
         let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
-        let attributes = attributes.map(|attributes| attributes.copy()).transpose()?;
+        let attributes = attributes.map(PyDictMethods::copy).transpose()?;
         let attributes = attributes.map(|attributes| attributes.into_any().unbind());
         short::noted_handle(op, || Ok(attributes.into()), &given, &array)?;
     }
