@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,11 +12,33 @@ from clean import CLEAN
 from defects import DEFECTS
 from seeded import examined
 
+from conftest import SOON, script_env
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+#: Of a native function the doctor knows an address alone, which in this process arrays of other tests may have had.
+ALONE = "a native function"
+
+
+def test_a_seeded_defect_is_found_by_address(tmp_path: Path) -> None:
+    kind, source = DEFECTS[ALONE]
+    (tmp_path / "script.py").write_text(source, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "-m", "weft", "doctor", "--json", "report.json", "script.py"],
+        cwd=tmp_path,
+        env=script_env(),
+        capture_output=True,
+        timeout=4 * SOON,
+        check=False,
+    )
+    found = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["findings"]
+    lines = [number for number, line in enumerate(source.splitlines(), 1) if line.endswith("# here")]
+    assert [(one["kind"], one["line"]) for one in found if one["severity"] == "error"] == [(kind, lines[0])]
+
+
+@pytest.mark.parametrize("name", [name for name in DEFECTS if name != ALONE])
 def test_a_seeded_defect_is_found_at_its_line(name: str, tmp_path: Path) -> None:
     kind, source = DEFECTS[name]
     path = tmp_path / "script.py"
