@@ -3,7 +3,6 @@
 use crate::label::Label;
 use std::fmt;
 use std::time::Duration;
-use weft_engine::Cause;
 use weft_engine::in_words;
 
 /// A call that the driver refused.
@@ -193,10 +192,4 @@ fn doubt(behind: &[Label], more: u64, beside: &[Label]) -> String {
     }
     others.extend(beside.iter().map(ToString::to_string));
     if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", or ")) }
-}
-
-impl From<CudaError> for Cause {
-    fn from(error: CudaError) -> Self {
-        Self::Error(Box::new(error))
-    }
 }

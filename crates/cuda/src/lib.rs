@@ -24,7 +24,7 @@
 //! let zero = move |_: &mut weft_engine::OpContext<'_>| {
 //!     fill(&Label::from("zero"), &region, Pattern::Byte(0)).map(drop).map_err(Into::into)
 //! };
-//! engine.op(zero).overwrite(&x).push()?;
+//! engine.op_of(zero).overwrite(&x).push()?;
 //! engine.wait_for_var(&x)?; // issued
 //! buffer.writer().expect("it was issued").wait(&mut Wait::default())?; // completed
 //! # }

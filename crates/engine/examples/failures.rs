@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(())
     };
     engine.op(parse).overwrite(&number).name("parse").push()?;
-    engine.op(|_: &mut OpContext<'_>| Ok(())).read(&number).overwrite(&double).name("double").push()?; // skipped
+    engine.op(|_| Ok(())).read(&number).overwrite(&double).name("double").push()?; // skipped
     match engine.wait_for_var(&double) {
         Err(EngineError::Failed(failure)) => {
             println!("{failure}");
@@ -46,6 +46,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     thread::spawn(move || token.complete(Ok(())));
     engine.wait_for_var(&number)?;
     println!("{} has version {}", number.label(), number.completed_version());
-    engine.close(false, None, None)?;
+    engine.close()?;
     Ok(())
 }

@@ -61,6 +61,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", lines.join("\n"));
     assert_eq!(lines.len(), 8);
     assert_eq!(lines[7], "text 7: 35 words");
-    engine.close(false, None, None)?;
+    engine.close()?;
     Ok(())
 }

@@ -1,36 +1,81 @@
 //! The outcome of an op that did not do its work.
 
+use crate::op::Place;
 use crate::sync::{AtomicBool, Ordering};
 use std::error::Error;
 use std::fmt;
+use std::panic::Location;
 
 /// Why an op failed.
-#[derive(Debug, thiserror::Error)]
+///
+/// Every error that may go to another thread becomes one by `?`; text does by [`Cause::new`]. Like other types that take all errors in, it
+/// is no [`Error`] itself: `impl From<E: Error>` would meet `impl From<T> for T`.
+///
+/// ```
+/// use weft_engine::{Engine, Settings};
+///
+/// let engine = Engine::new(Settings::default())?;
+/// let settings = engine.new_variable(Some("settings"));
+/// let read = |text: &'static str| {
+///     engine.op(move |_| {
+///         let _limit: u32 = text.parse()?;
+///         Ok(())
+///     })
+/// };
+/// read("12").overwrite(&settings).push()?;
+/// engine.wait_for_var(&settings)?;
+/// read("twelve").overwrite(&settings).name("read").push()?;
+/// let failed = engine.wait_for_var(&settings).unwrap_err().to_string();
+/// assert!(failed.starts_with("op 'read' (") && failed.ends_with("): invalid digit found in string"));
+/// # Ok::<(), weft_engine::EngineError>(())
+/// ```
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Cause {
     /// The payload answered with an error.
-    #[error(transparent)]
     Error(Box<dyn Error + Send + Sync>),
     /// The payload panicked.
-    #[error("the op panicked: {0}")]
     Panic(String),
     /// A native function answered with this code instead of 0.
-    #[error("the native function answered {0} instead of 0")]
     Native(i32),
     /// The engine was closed with `cancel` before the op started.
-    #[error("the op was cancelled before it started")]
     Cancelled,
     /// The op's completion token was dropped before anybody used it.
-    #[error("the op's completion token was dropped unused")]
     TokenDropped,
     /// So many ops failed when the engine kept as many failures as it does of those that nobody asks for.
-    #[error(
-        "{0} more ops failed, of which the engine keeps the number alone; call wait_for_all, or wait for what ops write"
-    )]
     Further(u64),
     /// The process was forked before the op finished; the child does not have its result.
-    #[error("the op was unfinished when the process forked")]
     Forked,
+}
+
+impl Cause {
+    /// An error of the payload's: any error, boxed or not, or text.
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl<E: Error + Send + Sync + 'static> From<E> for Cause {
+    fn from(error: E) -> Self {
+        Self::new(error)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => error.fmt(f),
+            Self::Panic(message) => write!(f, "the op panicked: {message}"),
+            Self::Native(code) => write!(f, "the native function answered {code} instead of 0"),
+            Self::Cancelled => f.write_str("the op was cancelled before it started"),
+            Self::TokenDropped => f.write_str("the op's completion token was dropped unused"),
+            Self::Further(count) => write!(
+                f,
+                "{count} more ops failed, of which the engine keeps the number alone; call wait_for_all, or wait for what ops write"
+            ),
+            Self::Forked => f.write_str("the op was unfinished when the process forked"),
+        }
+    }
 }
 
 /// A failed op: who it was and why. Shared by every version that it, or ops after it, spoiled.
@@ -38,18 +83,17 @@ pub enum Cause {
 pub struct Failure {
     op: String,
     cause: Cause,
-    /// Where the op was pushed, in the pusher's words; 0 if that is not known.
-    place: u64,
+    place: Place,
     reported: AtomicBool,
 }
 
 impl Failure {
     pub(crate) fn new(op: String, cause: Cause) -> Self {
-        Self { op, cause, place: 0, reported: AtomicBool::new(false) }
+        Self { op, cause, place: Place::default(), reported: AtomicBool::new(false) }
     }
 
     /// The same of an op that was pushed there.
-    pub(crate) fn at(self, place: u64) -> Self {
+    pub(crate) fn at(self, place: Place) -> Self {
         Self { place, ..self }
     }
 
@@ -57,7 +101,13 @@ impl Failure {
     /// not known.
     #[must_use]
     pub fn place(&self) -> u64 {
-        self.place
+        self.place.said
+    }
+
+    /// The line that pushed it, if [`Engine::op`](crate::Engine::op) or [`Engine::task`](crate::Engine::task) did.
+    #[must_use]
+    pub fn pushed_at(&self) -> Option<&'static Location<'static>> {
+        self.place.line
     }
 
     /// The label of the op that failed first: its name, or its number.
@@ -95,12 +145,15 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.op, self.cause)
+        match self.pushed_at() {
+            Some(line) => write!(f, "{} ({}:{}): {}", self.op, line.file(), line.line(), self.cause),
+            None => write!(f, "{}: {}", self.op, self.cause),
+        }
     }
 }
 
 impl Error for Failure {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.cause)
+        if let Cause::Error(error) = &self.cause { Some(&**error) } else { None }
     }
 }

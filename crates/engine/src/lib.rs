@@ -50,8 +50,8 @@ struct Readme;
 
 pub use engine::fork;
 pub use engine::{
-    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Recoverable, Replay, ReplayOptions, RunningOp,
-    Settings, StallReport, Stats, Tick, Variable, Wait, Waiting, WeakEngine,
+    Accesses, CloseOptions, Engine, Mutate, OnLimit, OpBuilder, Operator, PushOptions, Read, Recoverable, Replay,
+    ReplayOptions, RunningOp, Settings, StallReport, Stats, TaskValues, Tick, Var, Variable, Wait, Waiting, WeakEngine,
 };
 pub use error::{EngineError, in_words};
 pub use failure::{Cause, Failure};

@@ -105,7 +105,7 @@ fn a_million_ops_leave_nothing_behind() {
     let (variable, launch) = (engine.new_variable(None), launch(&out, &x));
     let push = |ops: usize| {
         for op in 0..ops {
-            engine.op(launch.clone()).mutate(&variable).push().expect("an open engine");
+            engine.op_of(launch.clone()).mutate(&variable).push().expect("an open engine");
             if op % 16 == 0 {
                 // A temporary, which goes with its op.
                 let fresh = DeviceBuffer::new(&device, 64);
@@ -114,7 +114,7 @@ fn a_million_ops_leave_nothing_behind() {
                         .map(drop)
                         .map_err(Cause::from)
                 };
-                engine.op(temporary).push().expect("an open engine");
+                engine.op_of(temporary).push().expect("an open engine");
             }
         }
         engine.wait_for_all().expect("no op fails");

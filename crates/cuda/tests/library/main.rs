@@ -99,8 +99,8 @@ fn words(buffer: &Arc<DeviceBuffer>) -> Vec<u64> {
         let memory = memory;
         weft_cuda::copy_out(context, &Label::from("out"), memory, &region, landing).map_err(Cause::from)
     };
-    engine.op(issue).overwrite(&host).push().expect("an open engine");
-    engine.op(land).mutate(&host).push().expect("an open engine");
+    engine.op_of(issue).overwrite(&host).push().expect("an open engine");
+    engine.op_of(land).mutate(&host).push().expect("an open engine");
     engine.wait_for_var(&host).expect("no op fails");
     words
 }

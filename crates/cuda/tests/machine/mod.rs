@@ -149,7 +149,7 @@ impl Machine {
     /// Pushes a launch: a brief one, if the factor is odd.
     pub(crate) fn launch(&self, kernel: &'static str, out: &Array, x: &Array, factor: u64) {
         let launch = self.prepared(kernel, out, x, factor);
-        let op = self.engine.op(launch).name(kernel).read(&x.variable);
+        let op = self.engine.op_of(launch).name(kernel).read(&x.variable);
         let op = if kernel == "scale" { op.overwrite(&out.variable) } else { op.mutate(&out.variable) };
         op.push().expect("an open engine");
     }
@@ -161,7 +161,7 @@ impl Machine {
             weft_cuda::fill(&Label::from("fill"), &region, Pattern::Word(value)).map(drop).map_err(Cause::from)
         };
         self.engine
-            .op(to.buffer.device().issuing(op))
+            .op_of(to.buffer.device().issuing(op))
             .name("fill")
             .overwrite(&to.variable)
             .push()
@@ -175,7 +175,7 @@ impl Machine {
             weft_cuda::copy(&Label::from("copy"), &target, &source).map(drop).map_err(Cause::from)
         };
         self.engine
-            .op(to.buffer.device().issuing(op))
+            .op_of(to.buffer.device().issuing(op))
             .name("copy")
             .read(&from.variable)
             .overwrite(&to.variable)
@@ -191,9 +191,9 @@ impl Machine {
             let host = words.memory();
             weft_cuda::copy_in(context, &Label::from("copy in"), &region, host, landing).map_err(Cause::from)
         };
-        let op = self.engine.op(to.buffer.device().issuing(issue)).name("copy in");
+        let op = self.engine.op_of(to.buffer.device().issuing(issue)).name("copy in");
         op.overwrite(&to.variable).read(&from.variable).push().expect("an open engine");
-        self.engine.op(land).name("land").read(&from.variable).push().expect("an open engine");
+        self.engine.op_of(land).name("land").read(&from.variable).push().expect("an open engine");
     }
 
     /// Pushes a copy to the host, as its two ops.
@@ -205,9 +205,9 @@ impl Machine {
             let host = words.memory();
             weft_cuda::copy_out(context, &Label::from("copy out"), host, &region, landing).map_err(Cause::from)
         };
-        let op = self.engine.op(from.buffer.device().issuing(issue)).name("copy out");
+        let op = self.engine.op_of(from.buffer.device().issuing(issue)).name("copy out");
         op.read(&from.variable).overwrite(&to.variable).push().expect("an open engine");
-        self.engine.op(land).name("land").mutate(&to.variable).push().expect("an open engine");
+        self.engine.op_of(land).name("land").mutate(&to.variable).push().expect("an open engine");
     }
 
     /// Pushes a copy between a buffer and pinned memory, which nobody lands: the host is not told when it ends.
@@ -223,7 +223,7 @@ impl Machine {
             }
             .map_err(Cause::from)
         };
-        let op = self.engine.op(array.buffer.device().issuing(op)).name("pinned");
+        let op = self.engine.op_of(array.buffer.device().issuing(op)).name("pinned");
         let op = if kind == AccessKind::Read { op.read(&array.variable) } else { op.overwrite(&array.variable) };
         op.push().expect("an open engine");
     }
@@ -238,7 +238,7 @@ impl Machine {
             words.iter_mut().for_each(|word| *word = word.wrapping_add(term));
             Ok(())
         };
-        self.engine.op(op).name("add").mutate(&host.variable).push().expect("an open engine");
+        self.engine.op_of(op).name("add").mutate(&host.variable).push().expect("an open engine");
     }
 
     /// What the host memory holds when all that was pushed on it is done.
@@ -262,7 +262,7 @@ impl Machine {
             sender.send(context.defer()).expect("the test waits for it");
             Ok(())
         };
-        self.engine.op(gate).name("gate").mutate(variable).push().expect("an open engine");
+        self.engine.op_of(gate).name("gate").mutate(variable).push().expect("an open engine");
         receiver.recv().expect("the gate starts")
     }
 

@@ -66,7 +66,7 @@ impl Machine {
     /// Pushes an op on slices, and variables besides.
     fn push_on<P: Payload>(&self, payload: P, slices: &[(&Slice, AccessKind)], variables: &[(&Variable, AccessKind)]) {
         let own = slices.iter().flat_map(|(slice, kind)| slice.variables().iter().map(|own| (own, *kind)));
-        let mut op = self.engine.op(payload);
+        let mut op = self.engine.op_of(payload);
         for (variable, kind) in own.chain(variables.iter().copied()) {
             op = if kind == AccessKind::Read { op.read(variable) } else { op.mutate(variable) };
         }

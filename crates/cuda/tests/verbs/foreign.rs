@@ -19,7 +19,7 @@ fn call(machine: &Machine, out: &Array, value: u8) {
             .expect("it is issued");
         begun.finish().map(drop).map_err(Cause::from)
     };
-    machine.engine.op(op).name("call").mutate(&out.variable).push().expect("an open engine");
+    machine.engine.op_of(op).name("call").mutate(&out.variable).push().expect("an open engine");
 }
 
 #[test]

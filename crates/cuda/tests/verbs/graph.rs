@@ -19,7 +19,7 @@ fn copy(to: &Array, from: &Array) -> Member {
 fn push(machine: &Machine, bundle: &Arc<Bundle>, members: Vec<Member>, arrays: &[&Array]) {
     let bundle = Arc::clone(bundle);
     let issue = move |_: &mut OpContext<'_>| issue_all(&bundle, &members).map_err(Cause::from);
-    let op = machine.engine.op(machine.device(0).issuing(issue)).name("bundle");
+    let op = machine.engine.op_of(machine.device(0).issuing(issue)).name("bundle");
     arrays.iter().fold(op, |op, array| op.mutate(&array.variable)).push().expect("an open engine");
 }
 

@@ -143,7 +143,7 @@ fn a_buffer_may_be_given_twice_and_from_some_byte_on() {
         .and_then(|launch| launch.scalar(&5_u64.to_ne_bytes()))
         .and_then(|launch| launch.scalar(&half.to_ne_bytes()))
         .expect("fitting arguments");
-    machine.engine.op(launch).mutate(&x.variable).push().expect("an open engine");
+    machine.engine.op_of(launch).mutate(&x.variable).push().expect("an open engine");
     let value = machine.value(&x);
     assert_eq!(value[..WORDS / 2], [0x1_0000_0001; WORDS / 2]);
     assert_eq!(value[WORDS / 2..], [0x6_0000_0006; WORDS / 2]);

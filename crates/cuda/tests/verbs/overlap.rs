@@ -32,12 +32,12 @@ fn a_pipeline_takes_as_long_as_its_longest_part() {
             };
             machine
                 .engine
-                .op(device.issuing(copy_in))
+                .op_of(device.issuing(copy_in))
                 .overwrite(&x.variable)
                 .read(&host)
                 .push()
                 .expect("an open engine");
-            machine.engine.op(land).read(&host).push().expect("an open engine");
+            machine.engine.op_of(land).read(&host).push().expect("an open engine");
             machine.launch("scale", &y, &x, 2);
             let ((landing, land), region, (block, start)) =
                 (Landing::new(&device), Region::whole(&y.buffer), side(&outputs));
@@ -49,12 +49,12 @@ fn a_pipeline_takes_as_long_as_its_longest_part() {
             };
             machine
                 .engine
-                .op(device.issuing(copy_out))
+                .op_of(device.issuing(copy_out))
                 .read(&y.variable)
                 .overwrite(&own)
                 .push()
                 .expect("an open engine");
-            machine.engine.op(land).mutate(&own).push().expect("an open engine");
+            machine.engine.op_of(land).mutate(&own).push().expect("an open engine");
         }
         machine.engine.wait_for_all().expect("no op fails");
         machine.driver.run_until_idle();

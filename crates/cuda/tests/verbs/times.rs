@@ -173,7 +173,7 @@ fn two_engines_are_traced_at_once() {
         let pattern = weft_cuda::driver::Pattern::Byte(0);
         weft_cuda::fill(&weft_cuda::Label::from("theirs"), &region, pattern).map(drop).map_err(Into::into)
     };
-    other.op(fill).name("theirs").push().expect("an open engine");
+    other.op_of(fill).name("theirs").push().expect("an open engine");
     other.wait_for_all().expect("no op fails");
     machine.driver.run_until_idle();
     let own = stop(&machine);

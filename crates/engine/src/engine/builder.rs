@@ -1,9 +1,10 @@
 //! A push, written as a sentence.
 
 use super::{Accesses, Engine, PushOptions, Variable};
-use crate::EngineError;
-use crate::op::{Device, Payload};
+use crate::op::{Device, OpContext, Payload, Placed};
 use crate::var::AccessKind;
+use crate::{Cause, EngineError};
+use std::panic::Location;
 
 /// An op about to be pushed; made by [`Engine::op`].
 #[must_use = "an op does nothing until it is pushed"]
@@ -16,11 +17,18 @@ pub struct OpBuilder<'a, P> {
 }
 
 impl Engine {
-    /// An op that runs `payload`: name what it touches, then push it.
-    ///
-    /// A closure writes the type of its argument, `|_: &mut OpContext<'_>| Ok(())`. Without it the compiler takes one
-    /// lifetime for it, and finds that the answer has no method `push`.
-    pub fn op<P: Payload>(&self, payload: P) -> OpBuilder<'_, P> {
+    /// An op that runs a function: name what it touches, then push it. Errors go out by `?`: see [`Cause`]. If it fails, its
+    /// failure names the line of this call.
+    #[track_caller]
+    pub fn op<F>(&self, function: F) -> OpBuilder<'_, impl Payload + use<F>>
+    where
+        F: FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static,
+    {
+        self.op_of(Placed::new(function, Location::caller()))
+    }
+
+    /// An op that runs a payload of a type of its own, as [`op`](Self::op) does a function.
+    pub fn op_of<P: Payload>(&self, payload: P) -> OpBuilder<'_, P> {
         OpBuilder {
             engine: self,
             payload,
@@ -32,10 +40,16 @@ impl Engine {
 }
 
 impl<'a, P: Payload> OpBuilder<'a, P> {
-    fn access(mut self, variable: &'a Variable, kind: AccessKind) -> Self {
+    pub(super) fn access(mut self, variable: &'a Variable, kind: AccessKind) -> Self {
         if let Err(mistake) = self.accesses.add(variable, kind) {
             self.mistake.get_or_insert(mistake);
         }
+        self
+    }
+
+    /// A mistake of the caller's, which the push answers.
+    pub(super) fn refused(mut self, mistake: EngineError) -> Self {
+        self.mistake.get_or_insert(mistake);
         self
     }
 

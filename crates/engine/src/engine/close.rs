@@ -7,13 +7,38 @@ use crate::trace::{Kind, Note};
 use crate::var::AccessKind;
 use std::time::{Duration, Instant};
 
+/// How an engine is closed; by default it finishes what was pushed, and waits for that.
+#[derive(Default)]
+pub struct CloseOptions<'a> {
+    /// What has not started is not run: it fails with [`Cause::Cancelled`](crate::Cause::Cancelled).
+    pub cancel: bool,
+    /// How long to wait for what was pushed.
+    pub timeout: Option<Duration>,
+    /// What to call meanwhile, again and again.
+    pub tick: Option<Tick<'a>>,
+}
+
 impl Engine {
-    /// Closes the engine: refuses pushes from now on, waits for what was pushed (with `cancel`,
-    /// only for what has started: the rest fails with [`Cause::Cancelled`](crate::Cause)), and
-    /// ends the worker threads. Raises the failures that nobody was told of, unless it cancels.
+    /// Closes the engine: refuses pushes from now on, waits for what was pushed, and ends the worker threads. Raises the failures
+    /// that nobody was told of.
+    ///
+    /// ```
+    /// use weft_engine::{Engine, Settings};
+    ///
+    /// let engine = Engine::new(Settings::default())?;
+    /// engine.close()
+    /// # ?; Ok::<(), weft_engine::EngineError>(())
+    /// ```
+    pub fn close(&self) -> Result<(), EngineError> {
+        self.close_with(CloseOptions::default())
+    }
+
+    /// Closes the engine, as [`close`](Self::close) does, but not for longer than is allowed, or without what has not started; it raises
+    /// no failures when it cancels.
     ///
     /// If the time runs out the engine stays closed and its workers go on; call it again to wait on.
-    pub fn close(&self, cancel: bool, timeout: Option<Duration>, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
+    pub fn close_with(&self, options: CloseOptions<'_>) -> Result<(), EngineError> {
+        let CloseOptions { cancel, timeout, tick } = options;
         self.refuse_inside_op("the engine is closed from inside one of its ops")?;
         self.core.set_closed();
         let pool = self.core.pool();

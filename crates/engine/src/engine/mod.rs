@@ -14,12 +14,14 @@ mod replay;
 mod settings;
 mod stall;
 mod stats;
+mod task;
 mod trace;
 mod variable;
 mod wait;
 
 pub use accesses::Accesses;
 pub use builder::OpBuilder;
+pub use close::CloseOptions;
 pub(crate) use core::Core;
 pub use core::{Engine, WeakEngine};
 pub use operator::Operator;
@@ -29,6 +31,7 @@ pub use replay::{Replay, ReplayOptions};
 pub use settings::{OnLimit, Settings};
 pub use stall::{RunningOp, StallReport, Waiting};
 pub use stats::Stats;
+pub use task::{Mutate, Read, TaskValues, Var};
 pub use variable::Variable;
 pub use wait::{Tick, Wait};
 

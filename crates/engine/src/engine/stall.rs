@@ -1,10 +1,11 @@
 //! Engines that stand still: noticed by their waiters, and reported to them.
 
 use super::{Core, Engine};
-use crate::op::{Op, OpPtr};
+use crate::op::{Op, OpPtr, Place};
 use crate::pool::{Pool, Sleeping, Vigil};
 use crate::replay;
 use crate::sched::{Blocked, Tracker};
+use std::panic::Location;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct RunningOp {
     pub label: String,
     /// What its payload says of the place of its push (see [`Payload::PLACE`](crate::Payload::PLACE)); 0 if nothing.
     pub place: u64,
+    /// The line that pushed it, if [`Engine::op`] or [`Engine::task`] did.
+    pub line: Option<&'static Location<'static>>,
     /// What the engine's [`Host`](crate::Host) knows the thread by that runs it; `None` if its completion token is out
     /// and its payload over.
     pub thread: Option<u64>,
@@ -46,6 +49,8 @@ pub struct Waiting {
     pub label: String,
     /// Where it was pushed, or waits; 0 if that is not known.
     pub place: u64,
+    /// The line that pushed it, as of a [`RunningOp`].
+    pub line: Option<&'static Location<'static>>,
     /// The label of what it waits for.
     pub variable: String,
     /// Labels of the ops that have it, as far as they are known: ops that read and have not started are not.
@@ -121,14 +126,20 @@ impl Engine {
         let running = ops.iter().map(|&op| {
             // SAFETY: running ops are pending while we have the role.
             let (label, place, number) = unsafe { (replay::label(op), Op::place(op), (*op.as_ptr()).number) };
-            RunningOp { label, place, thread: pool.host_thread_of(op), seen: vigil.ran_for(number) }
+            RunningOp {
+                label,
+                place: place.said,
+                line: place.line,
+                thread: pool.host_thread_of(op),
+                seen: vigil.ran_for(number),
+            }
         });
         let running: Vec<_> = running.collect();
         let mut waiting: Vec<Waiting> = Vec::new();
         for sleeping in vigil.sleeping() {
             let left = CHAIN.saturating_sub(waiting.len());
             let show = |op: Option<OpPtr>| match op {
-                None => (sleeping.what.to_owned(), sleeping.place),
+                None => (sleeping.what.to_owned(), Place::said(sleeping.place)),
                 // SAFETY: an op in a chain is pending, and was not run.
                 Some(op) => unsafe { (replay::label(op), Op::place(op)) },
             };
@@ -140,7 +151,7 @@ impl Engine {
             };
             waiting.extend(chain.into_iter().take(left).map(|Blocked { op, variable, by }| {
                 let (label, place) = show(op);
-                Waiting { label, place, variable, blocked_by: by }
+                Waiting { label, place: place.said, line: place.line, variable, blocked_by: by }
             }));
         }
         let pending = tracker.pending();

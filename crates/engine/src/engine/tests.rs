@@ -1,6 +1,6 @@
 //! Small programs with threads, small enough for Miri.
 
-use crate::{Cause, Completion, Engine, EngineError, OpContext, Policy, Settings};
+use crate::{Cause, CloseOptions, Completion, Engine, EngineError, OpContext, Policy, Settings};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -100,7 +100,7 @@ fn everything_is_freed() {
             }
         }
         drop(sender);
-        let closed = engine.close(false, None, None);
+        let closed = engine.close();
         assert!(matches!(closed, Err(EngineError::ManyFailed(_))), "{closed:?}");
         completer.join().expect("no panic");
         assert_eq!((Arc::strong_count(&held), engine.stats().variables), (1, 0), "{policy}");
@@ -141,7 +141,7 @@ fn a_close_cancels() {
             engine.op(payload).mutate(&variable).push().expect("an open engine");
         }
         let completer = thread::spawn(move || token.complete(Ok(())));
-        engine.close(true, None, None).expect("nothing is told");
+        engine.close_with(CloseOptions { cancel: true, ..CloseOptions::default() }).expect("nothing is told");
         completer.join().expect("no panic").expect("a token used once");
         assert_eq!((Arc::strong_count(&held), variable.completed_version()), (1, 21), "{policy}");
     }

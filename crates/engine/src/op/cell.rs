@@ -1,6 +1,6 @@
 //! The memory of an op.
 
-use super::RawPayload;
+use super::{Place, RawPayload};
 use crate::failure::Failure;
 use crate::sync::prefetch_to_write;
 use crate::trace::Ran;
@@ -313,16 +313,16 @@ impl Op {
         (0..count).any(|index| unsafe { (*first.add(index)).var == var })
     }
 
-    /// What the op's payload says of the place of its push; 0 if it does not.
+    /// What the op's payload says of the place of its push.
     ///
     /// # Safety
     ///
     /// The op is pending, and stays so for the length of the call. It is not about to be run, or is running.
-    pub(crate) unsafe fn place(op: OpPtr) -> u64 {
+    pub(crate) unsafe fn place(op: OpPtr) -> Place {
         // SAFETY: the caller's promise; what runs has been read out of its words, which nobody writes meanwhile.
         unsafe {
             if (*op.as_ptr()).kind != OpKind::Run {
-                return 0;
+                return Place::default();
             }
             (*op.as_ptr()).payload.assume_init_ref().place()
         }

@@ -22,6 +22,7 @@ mod deferred;
 mod device;
 mod in_order;
 mod payload;
+mod placed;
 mod pushed;
 mod slab;
 
@@ -37,6 +38,7 @@ pub use in_order::InOrder;
 pub(crate) use in_order::names as queue_names;
 pub(crate) use payload::RawPayload;
 pub use payload::{NativeFunction, Payload, PlaceOffset};
+pub(crate) use placed::{Place, Placed};
 pub(crate) use pushed::Pushed;
 pub(crate) use slab::{Chunk, Slab};
 

@@ -1,10 +1,11 @@
 //! The work of an op, behind a trait, stored in place where it is small.
 
-use super::{InOrder, OpContext};
+use super::{InOrder, OpContext, Place};
 use crate::failure::Cause;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+use std::panic::Location;
 
 /// What an op does when all its accesses are granted.
 ///
@@ -36,6 +37,8 @@ pub trait Payload: Sized + Send + 'static {
 /// Where in a payload of this type the eight bytes of its [place](Payload::PLACE) lie.
 pub struct PlaceOffset<P> {
     bytes: usize,
+    /// They are the address of a line of Rust.
+    is_line: bool,
     of: PhantomData<fn(&P)>,
 }
 
@@ -75,7 +78,17 @@ impl<P> PlaceOffset<P> {
             bytes <= size_of::<P>() && size_of::<P>() - bytes >= size_of::<u64>(),
             "it lies outside of the payload"
         );
-        Self { bytes, of: PhantomData }
+        Self { bytes, is_line: false, of: PhantomData }
+    }
+
+    /// The same, of the address of a [`Location`] that was exposed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`new`](Self::new), and the eight bytes are always such an address.
+    pub(crate) const unsafe fn line(bytes: usize) -> Self {
+        // SAFETY: the caller's promise.
+        Self { is_line: true, ..unsafe { Self::new(bytes) } }
     }
 
     /// The same place in a `Q`, of which the payload is a field that lies so many bytes behind its start.
@@ -90,7 +103,7 @@ impl<P> PlaceOffset<P> {
     #[must_use]
     pub const unsafe fn within<Q>(self, field: usize) -> PlaceOffset<Q> {
         // SAFETY: new()'s caller has promised it of `P`, this one that a `Q` has one there.
-        unsafe { PlaceOffset::new(field + self.bytes) }
+        PlaceOffset { is_line: self.is_line, ..unsafe { PlaceOffset::new(field + self.bytes) } }
     }
 }
 
@@ -162,8 +175,8 @@ struct Table {
     run: unsafe fn(*mut Words, &mut OpContext<'_>) -> Result<(), Cause>,
     discard: unsafe fn(*mut Words),
     hosted: bool,
-    /// Where in the words the place of the push lies.
-    place: Option<usize>,
+    /// Where in the words the place of the push lies, and whether it is the address of a line.
+    place: Option<(usize, bool)>,
 }
 
 /// A payload without its type. It is run once or discarded once; dropping it does neither.
@@ -173,10 +186,10 @@ pub(crate) struct RawPayload {
 }
 
 /// Where in the words the place of the push lies: in the payload, or behind its box.
-const fn place_of<P: Payload>() -> Option<usize> {
+const fn place_of<P: Payload>() -> Option<(usize, bool)> {
     match P::PLACE {
-        Some(offset) if fits::<P>() => Some(offset.bytes),
-        Some(_) => Some(size_of::<usize>()),
+        Some(offset) if fits::<P>() => Some((offset.bytes, offset.is_line)),
+        Some(offset) => Some((size_of::<usize>(), offset.is_line)),
         None => None,
     }
 }
@@ -239,11 +252,18 @@ impl RawPayload {
         self.table.hosted
     }
 
-    /// What it says of its place; 0 if it does not. What lies in these words can be read after it was run or discarded.
-    pub(crate) fn place(&self) -> u64 {
-        let Some(offset) = self.table.place else { return 0 };
+    /// What it says of its place. What lies in these words can be read after it was run or discarded.
+    pub(crate) fn place(&self) -> Place {
+        let Some((offset, is_line)) = self.table.place else { return Place::default() };
         // SAFETY: new() wrote these eight bytes, as part of the payload or behind its box.
-        unsafe { (&raw const self.words).cast::<u8>().add(offset).cast::<u64>().read_unaligned() }
+        let said = unsafe { (&raw const self.words).cast::<u8>().add(offset).cast::<u64>().read_unaligned() };
+        if !is_line {
+            return Place::said(said);
+        }
+        #[allow(clippy::cast_possible_truncation)] // it was an address
+        let address = std::ptr::with_exposed_provenance::<Location<'static>>(said as usize);
+        // SAFETY: whoever made the offset by line() has promised the address of a location, which lives as long as the process.
+        Place { said: 0, line: Some(unsafe { &*address }) }
     }
 
     /// Runs the payload and consumes it.

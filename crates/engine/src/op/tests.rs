@@ -97,12 +97,12 @@ fn the_place_of_a_push_is_known_before_and_after_the_run() {
     fn check<const N: usize>() {
         let place = 0x0123_4567_89ab_cdef;
         let mut payload = RawPayload::new(Placed { rest: [7; N], place });
-        assert_eq!(payload.place(), place);
+        assert_eq!(payload.place().said, place);
         let deliver: Arc<dyn Deliver> = Arc::new(Nowhere);
         let mut context = OpContext::new(OpPtr(std::ptr::NonNull::dangling()), &deliver);
         // SAFETY: it is run once, and does not look at its op.
         unsafe { payload.run(&mut context) }.expect("it was as it had been");
-        assert_eq!(payload.place(), place);
+        assert_eq!(payload.place().said, place);
     }
     check::<0>();
     check::<16>();

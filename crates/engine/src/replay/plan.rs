@@ -6,6 +6,7 @@ use super::shape::{Rows, Shape};
 use super::slots::Slots;
 use super::step::ErasedStep;
 use super::{Call, Failures, Outcome};
+use crate::op::Place;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::AccessKind;
@@ -373,7 +374,7 @@ impl Plan {
     }
 
     /// Where a step was recorded; 0 if that is not known, as of members.
-    pub(crate) fn place_of(&self, step: u32) -> u64 {
-        self.places.get(step as usize).copied().unwrap_or(0)
+    pub(crate) fn place_of(&self, step: u32) -> Place {
+        Place::said(self.places.get(step as usize).copied().unwrap_or(0))
     }
 }

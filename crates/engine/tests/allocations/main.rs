@@ -78,7 +78,7 @@ fn allocations(kind: StepKind) -> u64 {
         ALLOCATIONS.load(Ordering::SeqCst) - before
     });
     let fewest = fewest.min().unwrap_or(u64::MAX);
-    engine.close(false, None, None).expect("no step fails");
+    engine.close().expect("no step fails");
     assert_eq!(ran.load(Ordering::SeqCst), (60 + 50) * 3 * STEPS as u64);
     fewest
 }

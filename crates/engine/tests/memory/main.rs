@@ -61,7 +61,7 @@ fn pending_ops_are_small() {
     let each = (resident() - before) / (MILLION / 2);
     assert!(each <= 256, "{each} bytes for each pending op");
     gate.complete(Ok(())).expect("a token used once");
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn drained_ops_leave_nothing() {
     let first = (0..4).map(|_| round()).max().unwrap_or_default();
     let last = (0..6).map(|_| round()).min().unwrap_or_default();
     assert!(last < first + 16 * MIB, "from {first} bytes with pending ops to {last}");
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_steady_flow_does_not_grow() {
     let first = (0..2).map(|_| round()).max().unwrap_or_default();
     let last = (0..8).map(|_| round()).min().unwrap_or_default();
     assert!(last < first + 8 * MIB, "from {first} bytes to {last}");
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
     assert_eq!(engine.stats().variables, 0);
 }
 
@@ -131,7 +131,7 @@ fn engines_come_and_go() {
                 }
             }
             if close {
-                engine.close(false, None, None).expect("no op fails");
+                engine.close().expect("no op fails");
                 assert_eq!(Arc::strong_count(&held), 1);
             }
         }

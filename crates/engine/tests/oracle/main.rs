@@ -87,7 +87,7 @@ fn check(name: &str, settings: Settings) {
             Err(error) => panic!("{name}, WEFT_ORACLE_SEED={seed}: {error}"),
         }
     }
-    engine.close(false, None, None).expect("all failures were taken");
+    engine.close().expect("all failures were taken");
     drop(elsewhere);
     thread.join().expect("completions do not panic"); // it holds variables until it has let its last one go
     assert_eq!(engine.stats().variables, 0, "every variable was freed");

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use weft_engine::{
-    AccessKind, Cause, EngineError, OpContext, ReplayBuilder, ReplayOptions, Step, StepContext, StepKind, StepOptions,
+    AccessKind, Cause, CloseOptions, EngineError, OpContext, ReplayBuilder, ReplayOptions, Step, StepContext, StepKind,
+    StepOptions,
 };
 
 /// A step that fails in one way or another.
@@ -60,7 +61,7 @@ fn only_what_needs_it_fails() {
                 engine.op(|_: &mut OpContext<'_>| Ok(())).overwrite(spoiled).push().expect("an open engine");
             }
         }
-        engine.close(false, None, None).expect("failures were told");
+        engine.close().expect("failures were told");
         assert_eq!(engine.stats().failed, 3);
     }
 }
@@ -105,7 +106,7 @@ fn what_no_step_began_to_change_is_recovered() {
         engine.recover(&variables.each_ref()).expect("its own variables");
         assert!(engine.wait_for_var(&variables[0]).is_err(), "a step has changed it");
         engine.wait_for_var(&variables[1]).expect("none has");
-        engine.close(false, None, None).expect("the failure was told");
+        engine.close().expect("the failure was told");
     }
 }
 
@@ -209,11 +210,19 @@ fn a_cancelled_engine_starts_no_further_step() {
         .expect("an open engine");
     assert_eq!(receiver.recv(), Ok("first"));
     let soon = Some(std::time::Duration::from_millis(1));
-    assert!(matches!(engine.close(true, soon, None), Err(EngineError::Timeout { .. })), "the gate is shut");
+    assert!(
+        matches!(
+            engine.close_with(CloseOptions { cancel: true, timeout: soon, ..CloseOptions::default() }),
+            Err(EngineError::Timeout { .. })
+        ),
+        "the gate is shut"
+    );
     let again = engine.push_replay(&replay, &[(port, &variable)], Arc::default(), &ReplayOptions::default());
     assert!(matches!(again, Err(EngineError::Closed { .. })));
     gate.complete(Ok(())).expect("a token used once");
-    engine.close(true, None, None).expect("what was cancelled is not raised");
+    engine
+        .close_with(CloseOptions { cancel: true, ..CloseOptions::default() })
+        .expect("what was cancelled is not raised");
     let stats = engine.stats();
     assert_eq!((stats.pending, stats.failed, stats.cancelled), (0, 0, 1));
     assert_eq!(*log.steps.lock().expect("no panic"), ["first"]);
@@ -244,7 +253,7 @@ fn one_by_one_what_needs_a_failed_step_is_skipped_too() {
         assert_eq!(failure.op(), "op 'bad'");
         assert_eq!(*log.steps.lock().expect("no panic"), ["beside"]);
     }
-    engine.close(false, None, None).expect("failures were told");
+    engine.close().expect("failures were told");
 }
 
 /// A step whose members fail as the bindings say: the first number fails, and what is left out is noted.
@@ -320,5 +329,5 @@ fn members_fail_and_are_left_out_by_themselves(kind: StepKind, sequential: bool)
         }
         assert_eq!(*fate.left_out.lock().expect("no panic"), left_out);
     }
-    engine.close(false, None, None).expect("failures were told");
+    engine.close().expect("failures were told");
 }

@@ -365,7 +365,7 @@ fn run(policy: Policy, workers: usize) {
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&engine, &elsewhere, &program)));
         assert!(checked.is_ok(), "{name}, seed {seed}: {program:#?}");
     }
-    engine.close(false, None, None).expect("failures were told");
+    engine.close().expect("failures were told");
     drop((engine, elsewhere));
     completer.join().expect("no panic elsewhere");
 }

@@ -56,7 +56,7 @@ fn steps_run_in_their_order() {
             assert!(steps == ["a", "b", "c", "d"] || steps == ["a", "c", "b", "d"], "{steps:?}");
             assert_eq!(variable.completed_version(), round);
         }
-        engine.close(false, None, None).expect("no step fails");
+        engine.close().expect("no step fails");
     }
 }
 
@@ -94,7 +94,7 @@ fn a_step_waits_only_for_its_ports() {
     assert!(!variables[2].is_ready());
     gate.complete(Ok(())).expect("a token used once");
     assert_eq!(receiver.recv(), Ok("third"));
-    engine.close(false, None, None).expect("no step fails");
+    engine.close().expect("no step fails");
 }
 
 #[test]
@@ -125,6 +125,6 @@ fn two_replays_overlap_layer_by_layer() {
         assert_eq!(third.recv(), Ok(name));
     }
     assert_eq!((first.recv(), second.recv()), (Ok("third"), Ok("third")));
-    engine.close(false, None, None).expect("no step fails");
+    engine.close().expect("no step fails");
     assert_eq!(variables.each_ref().map(weft_engine::Variable::completed_version), [3, 3, 4]);
 }

@@ -80,7 +80,7 @@ fn chain(policy: Policy) {
         engine.wait_for_var(&variable).expect("no op fails");
         assert_eq!((variable.version(), variable.completed_version()), (MILLION + 1, MILLION + 1));
         depth.check(MILLION);
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
     });
 }
 
@@ -112,7 +112,7 @@ fn readers_behind_a_writer() {
         engine.op(last).mutate(&variable).push().expect("an open engine");
         gate.complete(Ok(())).expect("a token used once");
         engine.wait_for_var(&variable).expect("the last op saw all the others");
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
     });
 }
 
@@ -133,7 +133,7 @@ fn a_chain_behind_a_failure() {
         depth.check(0);
         let stats = engine.stats();
         assert_eq!((stats.failed, stats.skipped, stats.pending), (1, MILLION, 0));
-        engine.close(false, None, None).expect("the failure was raised by the wait");
+        engine.close().expect("the failure was raised by the wait");
         assert_eq!(Arc::strong_count(&depth), 1, "the skipped payloads were dropped");
     });
 }
@@ -158,7 +158,7 @@ fn a_chain_that_pushes_itself() {
         on_little_stack(move || {
             let (engine, depth) = (engine(policy), Arc::new(Depth::default()));
             push(&engine, &engine.new_variable(None), &depth, MILLION / 4);
-            engine.close(false, None, None).expect("no op fails");
+            engine.close().expect("no op fails");
             depth.check(MILLION / 4);
         });
     }

@@ -4,7 +4,7 @@ use crate::{Log, SHORT, Watchdog, engine, failed_op, failing, gate, nothing, occ
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
-use weft_engine::{Cause, Engine, EngineError, OpContext, Policy};
+use weft_engine::{Cause, CloseOptions, Engine, EngineError, OpContext, Policy};
 
 #[test]
 fn a_close_drains() {
@@ -23,14 +23,16 @@ fn a_close_drains() {
         };
         engine.op(pushes).mutate(&variable).push().expect("an open engine");
         let closer = engine.clone();
-        let (begun, closing) = crate::waiting(move |wait| closer.close(false, None, wait.tick.take()));
+        let (begun, closing) = crate::waiting(move |wait| {
+            closer.close_with(CloseOptions { tick: wait.tick.take(), ..CloseOptions::default() })
+        });
         begun.recv().expect("the close begins");
         assert!(engine.is_closed());
         assert!(matches!(engine.op(nothing).push(), Err(EngineError::Closed { .. })), "{policy}");
         gate.complete(Ok(())).expect("a token used once");
         closing.join().expect("no panic").expect("no op fails");
         assert!(log.all().into_iter().eq(0..10), "{policy}");
-        engine.close(false, None, None).expect("it is closed");
+        engine.close().expect("it is closed");
         engine.wait_for_var(&variable).expect("what is finished stays so");
         engine.wait_for_all().expect("nothing is pending");
         assert_eq!(engine.stats().pending, 0);
@@ -42,8 +44,8 @@ fn a_close_tells_of_failures() {
     let _watchdog = Watchdog::new("a close tells of failures");
     let engine = stealing(1);
     engine.op(failing).name("culprit").push().expect("an open engine");
-    assert_eq!(failed_op(engine.close(false, None, None)), "op 'culprit'");
-    engine.close(false, None, None).expect("it was told");
+    assert_eq!(failed_op(engine.close()), "op 'culprit'");
+    engine.close().expect("it was told");
 }
 
 #[test]
@@ -64,10 +66,12 @@ fn a_cancelling_close_drops_what_has_not_started() {
     }
     engine.op(log.noting("cleans up")).mutate(&other).always_run().push().expect("an open engine");
     engine.delete_variable(&kept, log.noting("finalizes"), None).expect("it is deleted once");
-    let closed = engine.close(true, Some(SHORT), None);
+    let closed = engine.close_with(CloseOptions { cancel: true, timeout: Some(SHORT), ..CloseOptions::default() });
     assert!(matches!(closed, Err(EngineError::Timeout { .. })), "the started op goes on: {closed:?}");
     drop(release);
-    engine.close(true, None, None).expect("a cancelled op is no failure to be told");
+    engine
+        .close_with(CloseOptions { cancel: true, ..CloseOptions::default() })
+        .expect("a cancelled op is no failure to be told");
     assert_eq!(log.all().len(), 2);
     assert_eq!(Arc::strong_count(&held), 1, "cancelled payloads are dropped");
     let stats = engine.stats();
@@ -87,10 +91,12 @@ fn a_cancelling_close_waits_for_what_has_started() {
         let variable = engine.new_variable(None);
         let gate = gate::shut(&engine, &variable);
         engine.op(nothing).mutate(&variable).push().expect("an open engine");
-        let closed = engine.close(true, Some(SHORT), None);
+        let closed = engine.close_with(CloseOptions { cancel: true, timeout: Some(SHORT), ..CloseOptions::default() });
         assert!(matches!(closed, Err(EngineError::Timeout { .. })), "{policy}: {closed:?}");
         thread::spawn(move || gate.complete(Ok(()))).join().expect("no panic").expect("a token used once");
-        engine.close(true, None, None).expect("a cancelled op is no failure to be told");
+        engine
+            .close_with(CloseOptions { cancel: true, ..CloseOptions::default() })
+            .expect("a cancelled op is no failure to be told");
         assert_eq!((variable.completed_version(), engine.stats().cancelled), (2, 1), "{policy}");
     }
 }
@@ -105,7 +111,7 @@ fn many_may_close() {
     }
     thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| engine.close(false, None, None).expect("no op fails"));
+            scope.spawn(|| engine.close().expect("no op fails"));
         }
     });
     assert_eq!(variable.completed_version(), 10_000);
@@ -165,8 +171,8 @@ fn an_engine_without_ops_closes() {
     for policy in Policy::ALL {
         let engine = engine(policy, 8);
         drop(engine.new_variable(None));
-        engine.close(false, None, None).expect("there is nothing to do");
+        engine.close().expect("there is nothing to do");
         let cancelled = Engine::new(weft_engine::Settings::default()).expect("valid settings");
-        cancelled.close(true, None, None).expect("there is nothing to do");
+        cancelled.close_with(CloseOptions { cancel: true, ..CloseOptions::default() }).expect("there is nothing to do");
     }
 }

@@ -82,7 +82,7 @@ fn an_op_may_delete_its_own_variable() {
             Ok(())
         };
         engine.op(op).mutate(&variable).push().expect("an open engine");
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
         assert_eq!(log.all(), ["goes on", "finalizes"], "{policy}");
     }
 }
@@ -99,7 +99,7 @@ fn a_deletion_happens_or_does_not() {
     engine.delete_variable(&variable, log.noting(()), None).expect("no limit holds a deletion up");
     gate.complete(Ok(())).expect("a token used once");
     let kept = engine.new_variable(None);
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
     assert_eq!(log.all().len(), 1);
     assert!(matches!(engine.delete_variable(&kept, nothing, None), Err(EngineError::Closed { .. })));
     assert!(!kept.is_deleted());

@@ -18,7 +18,8 @@ fn a_failed_version_raises_at_every_wait() {
         }
         assert!(variable.is_ready());
         let failure = engine.failure(&variable).expect("it failed");
-        assert_eq!(failure.to_string(), "op 'culprit': on purpose");
+        let line = failure.pushed_at().expect("the compiler knows it").line();
+        assert_eq!(failure.to_string(), format!("op 'culprit' ({}:{line}): on purpose", file!()));
         assert!(Arc::ptr_eq(&failure, &engine.failure(&variable).expect("it failed")), "the same one each time");
         engine.wait_for_all().expect("it was told");
     }
@@ -156,7 +157,7 @@ fn panics_are_failures() {
             let Err(EngineError::Failed(failure)) = engine.wait_for_var(&variable) else { panic!("it panicked") };
             assert!(matches!(failure.cause(), Cause::Panic(said) if said == text), "{policy}: {failure}");
         }
-        engine.close(false, None, None).expect("every failure was told");
+        engine.close().expect("every failure was told");
     }
 }
 
@@ -187,7 +188,7 @@ fn skipped_payloads_are_dropped() {
         gate.complete(Err(Cause::Error("on purpose".into()))).expect("a token used once");
         assert_eq!(failed_op(engine.wait_for_var(&variable)), "op 'gate'");
         engine.op(nothing).overwrite(&variable).push().expect("an open engine");
-        engine.close(false, None, None).expect("every failure was told");
+        engine.close().expect("every failure was told");
         assert_eq!(Arc::strong_count(&held), 1, "{policy}");
     }
 }

@@ -31,7 +31,7 @@ fn hold(engine: &Engine) -> std::sync::mpsc::Sender<()> {
         began.send(()).expect("the test waits");
         let _ = released.recv();
     };
-    engine.op(Issue(InOrder::named("toy:0"), body)).push().expect("an open engine");
+    engine.op_of(Issue(InOrder::named("toy:0"), body)).push().expect("an open engine");
     begins.recv().expect("it begins");
     release
 }
@@ -47,7 +47,7 @@ fn they_go_in_the_order_of_their_pushes() {
         let held = hold(&engine);
         let chains: Vec<Variable> = (0..7).map(|_| engine.new_variable(None)).collect();
         for at in 0..MANY {
-            let op = engine.op(noting(&log, at));
+            let op = engine.op_of(noting(&log, at));
             let op = if at % 3 == 0 { op } else { op.mutate(&chains[at % 7]) };
             op.push().expect("an open engine");
         }
@@ -66,7 +66,7 @@ fn those_of_one_priority_do_too() {
     for at in 0..MANY {
         // Those of a chain have one priority, so none is lifted.
         let priority = i32::try_from(at % 5 % 2).expect("small");
-        let op = engine.op(noting(&log, at)).priority(priority);
+        let op = engine.op_of(noting(&log, at)).priority(priority);
         let op = if at % 3 == 0 { op } else { op.mutate(&chains[at % 5]) };
         op.push().expect("an open engine");
     }
@@ -86,7 +86,7 @@ fn ops_of_the_host_do_not_hold_them_up() {
         let (blocked, own) = (engine.new_variable(None), engine.new_variable(None));
         let release = occupy(&engine, &blocked);
         for name in ["toy:0", "toy:1", "toy:15"] {
-            engine.op(Issue(InOrder::named(name), || {})).mutate(&own).push().expect("an open engine");
+            engine.op_of(Issue(InOrder::named(name), || {})).mutate(&own).push().expect("an open engine");
         }
         engine.wait_for_var(&own).expect("no op fails");
         assert!(!blocked.is_ready());
@@ -106,9 +106,9 @@ fn one_that_steps_aside_lets_others_go_on() {
             aside(|| comes.recv()).expect("the op behind it is issued meanwhile");
             noted.note(round);
         };
-        engine.op(Issue(InOrder::named("toy:0"), long)).push().expect("an open engine");
+        engine.op_of(Issue(InOrder::named("toy:0"), long)).push().expect("an open engine");
         engine
-            .op(Issue(InOrder::named("toy:0"), move || behind.send(()).expect("it waits")))
+            .op_of(Issue(InOrder::named("toy:0"), move || behind.send(()).expect("it waits")))
             .push()
             .expect("an open engine");
         engine.wait_for_all().expect("no op fails");
@@ -117,7 +117,7 @@ fn one_that_steps_aside_lets_others_go_on() {
     // None of the others takes part any more: the order is strict.
     let (held, order) = (hold(&engine), Log::default());
     for at in 0..MANY {
-        engine.op(noting(&order, at)).push().expect("an open engine");
+        engine.op_of(noting(&order, at)).push().expect("an open engine");
     }
     drop(held);
     engine.wait_for_all().expect("no op fails");
@@ -140,12 +140,12 @@ fn so_many_step_aside_at_most() {
                     let _ = released.recv();
                 });
             };
-            engine.op(Issue(InOrder::named("toy:0"), long)).push().expect("an open engine");
+            engine.op_of(Issue(InOrder::named("toy:0"), long)).push().expect("an open engine");
             release
         })
         .collect();
     engine
-        .op(Issue(InOrder::named("toy:0"), move || began.send(3).expect("the test waits")))
+        .op_of(Issue(InOrder::named("toy:0"), move || began.send(3).expect("the test waits")))
         .push()
         .expect("an open engine");
     let mut first: Vec<_> = (0..3).map(|_| begins.recv().expect("it begins")).collect();
@@ -169,7 +169,11 @@ fn queues_that_share_a_worker_keep_their_order() {
         let gate = crate::gate::shut(&engine, &variable);
         for at in 0..20 * QUEUES {
             let log = log.clone();
-            engine.op(Issue(queues[at % QUEUES], move || log.note(at))).read(&variable).push().expect("an open engine");
+            engine
+                .op_of(Issue(queues[at % QUEUES], move || log.note(at)))
+                .read(&variable)
+                .push()
+                .expect("an open engine");
         }
         gate.complete(Ok(())).expect("a token used once");
         engine.wait_for_all().expect("no op fails");
@@ -191,7 +195,7 @@ fn a_wait_for_a_queue_wakes_no_other_worker() {
     let engine = Engine::new(settings).expect("valid settings");
     let variable = engine.new_variable(None);
     for _ in 0..20 {
-        engine.op(Issue(InOrder::named("toy:0"), || {})).mutate(&variable).push().expect("an open engine");
+        engine.op_of(Issue(InOrder::named("toy:0"), || {})).mutate(&variable).push().expect("an open engine");
         engine.wait_for_var(&variable).expect("no op fails");
         assert!(variable.is_ready());
     }

@@ -25,7 +25,7 @@ impl<F: FnOnce(&mut OpContext<'_>) -> Answer + Send + 'static> Payload for Lent<
 fn begun() -> (Engine, Variable) {
     let engine = stealing(2);
     let variable = engine.new_variable(None);
-    engine.op(Lent(nothing)).mutate(&variable).push().expect("an open engine");
+    engine.op_of(Lent(nothing)).mutate(&variable).push().expect("an open engine");
     engine.wait_for_all().expect("no op fails");
     (engine, variable)
 }
@@ -41,7 +41,7 @@ fn who_waits_takes_the_place_of_a_worker_that_sleeps() {
             noted.note(thread::current().id());
             Ok(())
         };
-        engine.op(Lent(body)).mutate(&variable).push().expect("an open engine");
+        engine.op_of(Lent(body)).mutate(&variable).push().expect("an open engine");
         if round % 2 == 0 { engine.wait_for_var(&variable) } else { engine.wait_for_all() }.expect("no op fails");
         assert_eq!(threads.all().len(), round + 1);
     }
@@ -64,7 +64,7 @@ fn they_keep_their_order_whoever_waits() {
                         log.note(at);
                         Ok(())
                     };
-                    engine.op(Lent(body)).mutate(&variable).push().expect("an open engine");
+                    engine.op_of(Lent(body)).mutate(&variable).push().expect("an open engine");
                     *next += 1;
                     drop(next);
                     engine.wait_for_var(&variable).expect("no op fails");
@@ -105,14 +105,14 @@ fn who_is_called_away_leaves_the_rest_to_the_worker() {
                     if is_called_away(long) {
                         let engine = theirs.upgrade().expect("the test has one");
                         let rest = rest(context.defer(), Arc::clone(&own), log);
-                        engine.op(rest).always_run().push().expect("from inside of an op");
+                        engine.op_of(rest).always_run().push().expect("from inside of an op");
                         return Ok(());
                     }
                     thread::yield_now();
                 }
                 Ok(())
             };
-            engine.op(Lent(body)).mutate(&variable).push().expect("an open engine");
+            engine.op_of(Lent(body)).mutate(&variable).push().expect("an open engine");
             let mut wait = Wait { timeout: Some(SHORT), ..Wait::default() };
             let outcome = engine.wait_for_var_with(&variable, &mut wait);
             assert!(matches!(outcome, Err(EngineError::Timeout { .. })), "{outcome:?}");

@@ -3,7 +3,7 @@
 use crate::{Watchdog, gate, nothing};
 use std::sync::mpsc::channel;
 use std::thread;
-use weft_engine::{Engine, EngineError, OnLimit, OpContext, Policy, Settings, Variable};
+use weft_engine::{CloseOptions, Engine, EngineError, OnLimit, OpContext, Policy, Settings, Variable};
 
 fn limited(ops: u64, bytes: u64, on_limit: OnLimit) -> Engine {
     let limits = Settings { max_pending_ops: ops, max_pending_bytes: bytes, on_limit, ..Settings::default() };
@@ -128,7 +128,7 @@ fn pushes_inside_ops_are_exempt() {
             Ok(())
         };
         engine.op(op).mutate(&variable).push().expect("there is room");
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
         assert_eq!(variable.completed_version(), 101);
     }
 }
@@ -142,12 +142,12 @@ fn who_waits_for_room_hears_of_the_close() {
     let inside = engine.clone();
     let (begun, wait) = crate::waiting(move |wait| inside.wait_for_room(0, wait.tick.take()));
     begun.recv().expect("the wait begins");
-    let closed = engine.close(false, Some(crate::SHORT), None);
+    let closed = engine.close_with(CloseOptions { timeout: Some(crate::SHORT), ..CloseOptions::default() });
     assert!(matches!(closed, Err(EngineError::Timeout { .. })), "{closed:?}");
     let answer = wait.join().expect("no panic");
     assert!(matches!(answer, Err(EngineError::Closed { .. })), "{answer:?}");
     gate.complete(Ok(())).expect("a token used once");
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
 }
 
 #[test]

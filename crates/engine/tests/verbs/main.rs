@@ -20,6 +20,7 @@ mod push;
 mod recover;
 mod shuffled;
 mod stall;
+mod task;
 mod threads;
 mod trace;
 mod two_engines;

@@ -182,13 +182,13 @@ fn hosted_payloads_run_in_the_host() {
         for at in 0..500 {
             let guest = Guest(guests.clone());
             match at % 3 {
-                0 => engine.op(guest).push(),
-                1 => engine.op(guest).mutate(&chain).push(),
+                0 => engine.op_of(guest).push(),
+                1 => engine.op_of(guest).mutate(&chain).push(),
                 _ => engine.op(crate::nothing).mutate(&chain).push(),
             }
             .expect("an open engine");
         }
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
         assert_eq!(guests.all(), [true; 334], "{policy}");
         let count = |what| doors.all().iter().filter(|&&door| door == what).count();
         assert_eq!(count("begins"), count("ends"), "{policy}");

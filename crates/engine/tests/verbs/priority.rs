@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use weft_engine::{AccessKind, Accesses, Engine, OpContext, Payload, Policy, PushOptions, Variable};
 
 fn push(engine: &Engine, payload: impl Payload, read: &Variable, priority: i32) {
-    engine.op(payload).read(read).priority(priority).push().expect("an open engine");
+    engine.op_of(payload).read(read).priority(priority).push().expect("an open engine");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_low_op_does_not_starve() {
             let count = self.ran.fetch_add(1, Ordering::Relaxed);
             if self.low_ran_at.get().is_none() && count < 100_000 {
                 let engine = self.engine.clone();
-                engine.op(self).priority(5).push().expect("an open engine");
+                engine.op_of(self).priority(5).push().expect("an open engine");
             }
             Ok(())
         }
@@ -77,7 +77,7 @@ fn a_low_op_does_not_starve() {
     let release = occupy(&engine, &busy);
     for _ in 0..4 {
         let again = Again { engine: engine.clone(), ran: Arc::clone(&ran), low_ran_at: Arc::clone(&low_ran_at) };
-        engine.op(again).priority(5).push().expect("an open engine");
+        engine.op_of(again).priority(5).push().expect("an open engine");
     }
     let (seen, noted) = (Arc::clone(&ran), Arc::clone(&low_ran_at));
     let low = move |_: &mut OpContext<'_>| {
@@ -86,7 +86,7 @@ fn a_low_op_does_not_starve() {
     };
     engine.op(low).priority(-5).push().expect("an open engine");
     drop(release);
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
     let passed_over = *low_ran_at.get().expect("it ran");
     assert!((100..5000).contains(&passed_over), "{passed_over} ops went first");
 }

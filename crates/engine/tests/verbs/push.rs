@@ -45,11 +45,11 @@ fn payloads_of_every_size_and_kind_run() {
             Ok(())
         };
         engine.op(aligned).mutate(&variable).push().expect("an open engine");
-        engine.op(Hosted(log.clone())).mutate(&variable).push().expect("an open engine");
+        engine.op_of(Hosted(log.clone())).mutate(&variable).push().expect("an open engine");
         let mut stored = 0_u64;
         // SAFETY: the place lives until the wait is over, and nobody else looks before.
         let native = unsafe { NativeFunction::new(store, (&raw mut stored).cast()) };
-        engine.op(native).mutate(&variable).push().expect("an open engine");
+        engine.op_of(native).mutate(&variable).push().expect("an open engine");
         engine.wait_for_var(&variable).expect("no op fails");
         log.note(stored);
         assert_eq!(log.all(), [1, 2, 3, 4, 5], "{policy}");
@@ -163,7 +163,7 @@ fn a_refused_push_changes_nothing() {
     assert!(matches!(push(&deleted), Err(EngineError::VariableDeleted { .. })));
     engine.wait_for_all().expect("no op fails");
     let pushed = engine.stats().pushed;
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
     assert!(matches!(push(&mine), Err(EngineError::Closed { .. })));
     assert_eq!((mine.version(), foreign.version()), (0, 0));
     assert_eq!(Arc::strong_count(&held), 1, "refused payloads are dropped");
@@ -206,7 +206,7 @@ fn ops_push_ops() {
         let (engine, log) = (engine(policy, 1), Log::default());
         let variable = engine.new_variable(None);
         push(&engine, &variable, &log, 200);
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
         assert!(log.all().into_iter().eq((0..=200).rev()), "{policy}");
     }
 }
@@ -242,9 +242,9 @@ fn native_functions_fail_by_their_code() {
     let variable = engine.new_variable(None);
     // SAFETY: the function takes any argument.
     let native = |code| unsafe { NativeFunction::new(answer, std::ptr::without_provenance_mut(code)) };
-    engine.op(native(0)).mutate(&variable).push().expect("an open engine");
+    engine.op_of(native(0)).mutate(&variable).push().expect("an open engine");
     engine.wait_for_var(&variable).expect("0 is success");
-    engine.op(native(7)).mutate(&variable).push().expect("an open engine");
+    engine.op_of(native(7)).mutate(&variable).push().expect("an open engine");
     let Err(EngineError::Failed(failure)) = engine.wait_for_var(&variable) else { panic!("7 is a failure") };
     assert!(matches!(failure.cause(), Cause::Native(7)));
 }

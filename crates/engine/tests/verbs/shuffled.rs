@@ -28,7 +28,7 @@ fn order(seed: u64) -> Vec<u32> {
     for at in 0..60_u32 {
         let (one, other) = (&variables[at as usize % 5], &variables[at as usize / 7 % 5]);
         if at % 4 == 3 {
-            engine.op(Hosted(log.clone(), at)).read(one).push()
+            engine.op_of(Hosted(log.clone(), at)).read(one).push()
         } else if at % 10 == 0 {
             let (again, inner, variable) = (engine.clone(), log.clone(), other.clone());
             let op = move |_: &mut OpContext<'_>| {

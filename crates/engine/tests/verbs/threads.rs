@@ -128,6 +128,6 @@ fn everything_at_once() {
         }
     });
     drop(shared);
-    engine.close(false, None, None).expect("no op fails");
+    engine.close().expect("no op fails");
     assert_eq!(engine.stats().variables, 0);
 }

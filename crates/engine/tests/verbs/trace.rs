@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use weft_engine::trace::{Kind, Outcome, RecordedOp, Recording};
-use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Variable};
+use weft_engine::{
+    AccessKind, Accesses, CloseOptions, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Variable,
+};
 
 const ALL: u64 = u64::MAX;
 
@@ -69,7 +71,7 @@ fn an_op_is_recorded_from_push_to_settled() {
         assert_eq!(bytes, [(Some("x"), 0), (None, 800)], "{policy}");
         assert!(recording.ops.iter().all(|op| op.settled <= recording.duration), "{policy}");
         assert_eq!((recording.dropped, recording.errors.len()), (0, 0), "{policy}");
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
     }
 }
 
@@ -84,7 +86,7 @@ fn what_failed_and_what_did_not_run_say_why() {
     let release = occupy(&engine, &y);
     engine.op(nothing).mutate(&y).name("dropped").push().expect("an open engine");
     let closer = engine.clone();
-    let closing = thread::spawn(move || closer.close(true, None, None));
+    let closing = thread::spawn(move || closer.close_with(CloseOptions { cancel: true, ..CloseOptions::default() }));
     while !engine.is_closed() {
         thread::yield_now();
     }
@@ -253,7 +255,7 @@ fn traces_begin_and_end_while_threads_push() {
             }
         });
         engine.wait_for_all().expect("no op fails");
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
     }
 }
 

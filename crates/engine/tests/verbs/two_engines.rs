@@ -36,11 +36,11 @@ fn one_goes_on_while_the_other_is_busy_failed_or_closed() {
     right.op(nothing).mutate(&free).push().expect("an open engine");
     right.wait_for_var(&free).expect("no op fails");
     right.wait_for_all().expect("the other's failures are not ours");
-    right.close(false, None, None).expect("no op fails");
+    right.close().expect("no op fails");
     drop(release);
     assert_eq!(failed_op(left.wait_for_all()), "op 'culprit'");
     left.op(nothing).mutate(&busy).push().expect("an open engine");
-    left.close(false, None, None).expect("no op fails");
+    left.close().expect("no op fails");
 }
 
 /// Inside an op of one engine, the other may be pushed to, waited for, and closed.
@@ -58,7 +58,7 @@ fn an_op_of_one_may_use_the_other() {
                 }
                 other.wait_for_var(&variable).expect("no op fails");
                 other.wait_for_all().expect("no op fails");
-                other.close(false, None, None).expect("no op fails");
+                other.close().expect("no op fails");
                 Ok(())
             };
             left.op(op).mutate(&mine).push().expect("an open engine");

@@ -3,7 +3,8 @@
 use super::{Answer, Log, Watchdog, engine, failing, nothing, occupy, stealing};
 use std::fmt;
 use weft_engine::{
-    AccessKind, Accesses, Cause, Engine, EngineError, OpContext, Payload, Policy, PushOptions, Quiet, Settings,
+    AccessKind, Accesses, Cause, CloseOptions, Engine, EngineError, OpContext, Payload, Policy, PushOptions, Quiet,
+    Settings,
 };
 
 /// Does something when it is dropped.
@@ -65,13 +66,13 @@ fn a_skipped_or_cancelled_op_may_panic_twice() {
     let engine = stealing(1);
     let variable = engine.new_variable(None);
     engine.op(failing).mutate(&variable).push().expect("an open engine");
-    engine.op(unruly()).read(&variable).push().expect("an open engine");
+    engine.op_of(unruly()).read(&variable).push().expect("an open engine");
     assert!(engine.wait_for_all().is_err());
     let release = occupy(&engine, &engine.new_variable(None));
-    engine.op(unruly()).push().expect("an open engine");
+    engine.op_of(unruly()).push().expect("an open engine");
     let closing = std::thread::spawn({
         let engine = engine.clone();
-        move || engine.close(true, None, None)
+        move || engine.close_with(CloseOptions { cancel: true, ..CloseOptions::default() })
     });
     while !engine.is_closed() {
         std::thread::yield_now();
@@ -125,7 +126,7 @@ fn a_dropped_payload_may_ask_for_a_report() {
         asks.note(handle.stall_report().pending);
         let _ = handle.look_for_stall();
     });
-    engine.op(payload).read(&failed).push().expect("an open engine");
+    engine.op_of(payload).read(&failed).push().expect("an open engine");
     assert_eq!(engine.stall_report().pending, 1, "the occupant");
     assert_eq!(log.all(), [1]);
     drop(release);
@@ -138,7 +139,7 @@ fn nothing_of_a_users_runs_while_it_is_quiet() {
     let _watchdog = Watchdog::new("nothing of a user's runs while it is quiet");
     for policy in Policy::ALL {
         let (open, closed, log) = (engine(policy, 1), engine(policy, 1), Log::default());
-        closed.close(false, None, None).expect("there is nothing to do");
+        closed.close().expect("there is nothing to do");
         let failed = open.new_variable(None);
         open.op(failing).mutate(&failed).push().expect("an open engine");
         assert!(open.wait_for_var(&failed).is_err());
@@ -151,7 +152,7 @@ fn nothing_of_a_users_runs_while_it_is_quiet() {
         let options = PushOptions { priority: 1, ..PushOptions::default() };
         let refused = closed.push(noting("refused"), &mut Accesses::new(&closed), &options);
         assert!(matches!(refused, Err(EngineError::Closed { .. })));
-        open.op(noting("skipped")).read(&failed).push().expect("an open engine");
+        open.op_of(noting("skipped")).read(&failed).push().expect("an open engine");
         assert_eq!(open.stats().skipped, u64::from(policy != Policy::Serial || open.stats().pending == 0));
         let stranger = closed.new_variable(None);
         let mut foreign = Accesses::new(&closed);
@@ -178,7 +179,7 @@ fn a_refused_push_leaves_no_finished_op_behind() {
         let gate = super::gate::shut(&engine, &variable);
         let closing = std::thread::spawn({
             let engine = engine.clone();
-            move || engine.close(false, None, None)
+            move || engine.close()
         });
         while !engine.is_closed() {
             std::hint::spin_loop();

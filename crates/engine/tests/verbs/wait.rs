@@ -203,7 +203,7 @@ fn an_op_may_wait_for_another_with_one_worker() {
         assert!(log.all().into_iter().eq((0..=100).chain(0..=100).chain(0..=100)), "{policy}");
         // The workers that stood in are gone, or at rest: the engine goes on as before.
         engine.op(nothing).mutate(&variable).push().expect("an open engine");
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
     }
 }
 
@@ -220,14 +220,14 @@ fn an_op_must_not_wait_for_itself() {
                 noted.note(deadlocked(inner.wait_to_write(variable)));
             }
             noted.note(deadlocked(inner.wait_for_all()));
-            noted.note(deadlocked(inner.close(false, None, None)));
+            noted.note(deadlocked(inner.close()));
             Ok(())
         };
         engine.op(op).name("narcissus").mutate(&mutated).read(&read).push().expect("an open engine");
         engine.wait_for_all().expect("the op itself goes on");
         assert_eq!(log.all().len(), 6, "{policy}");
         assert!(log.all().iter().flatten().all(|op| op == "op 'narcissus'"), "{policy}: {:?}", log.all());
-        engine.close(false, None, None).expect("no op fails");
+        engine.close().expect("no op fails");
     }
 }
 

@@ -1,0 +1,52 @@
+//! Places of pushes by Rust code: the line that the compiler knows.
+
+use super::{InOrder, OpContext, Payload, PlaceOffset};
+use crate::failure::Cause;
+use std::panic::Location;
+
+/// Where an op was pushed, as far as that is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// What its payload or step says in a way of its own; 0 if nothing.
+    pub said: u64,
+    /// The line of a push by [`Engine::op`](crate::Engine::op) or [`Engine::task`](crate::Engine::task).
+    pub line: Option<&'static Location<'static>>,
+}
+
+impl Place {
+    pub(crate) fn said(said: u64) -> Self {
+        Self { said, line: None }
+    }
+}
+
+/// A payload and the line of its push.
+pub(crate) struct Placed<P> {
+    place: u64,
+    payload: P,
+}
+
+impl<P> Placed<P> {
+    pub(crate) fn new(payload: P, location: &'static Location<'static>) -> Self {
+        Self { place: std::ptr::from_ref(location).expose_provenance() as u64, payload }
+    }
+}
+
+impl<P: Payload> Payload for Placed<P> {
+    const HOSTED: bool = P::HOSTED;
+    // SAFETY: new() alone writes the eight bytes: the address of a location.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::line(std::mem::offset_of!(Self, place)) });
+
+    #[inline]
+    fn queue(&self) -> Option<InOrder> {
+        self.payload.queue()
+    }
+
+    #[inline]
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.payload.run(context)
+    }
+
+    fn discard(self) {
+        self.payload.discard();
+    }
+}
