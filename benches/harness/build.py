@@ -139,6 +139,29 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
     return binaries
 
 
+def build_grids(folder: Path) -> Binaries:
+    """Build what runs grids of tasks, for ``benches/metg.py``; see `build`."""
+
+    def taskflow() -> str:
+        return str(_peer("taskflow.cpp", folder, "-std=c++20"))
+
+    def onetbb() -> str:
+        return str(_peer("onetbb.cpp", folder, "-ltbb"))
+
+    makers: dict[str, Callable[[], list[str]]] = {
+        "weft, pushed": lambda: _weft("metg"),
+        "weft, replayed": lambda: [*_weft("metg"), "--again", "on"],
+        "OpenMP": lambda: [str(_peer("openmp.cpp", folder, "-fopenmp"))],
+        "oneTBB": lambda: [onetbb()],
+        "Taskflow": lambda: [taskflow()],
+        "oneTBB, run again": lambda: [onetbb(), "--again", "on"],
+        "Taskflow static": lambda: [taskflow(), "--again", "on"],
+    }
+    binaries = Binaries()
+    _make(makers, binaries.programs, binaries.missing)
+    return binaries
+
+
 def _make(makers: dict[str, Callable[[], list[str]]], made: dict[str, list[str]], missing: dict[str, str]) -> None:
     for name, make in makers.items():
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.build import TRACED
 from harness.native import replay_case
-from weft.bench.arrays.host import ALONE, ARGUMENTS, BESIDE_PROCESS, BESIDE_THREAD
+from weft.bench.arrays.host import ALONE, ARGUMENTS, BESIDE_PROCESS, BESIDE_THREAD, ROUNDS
 from weft.bench.arrays.hosts import given, size
 from weft.bench.arrays.numpy_arrays import NumPyArrays
 from weft.bench.patterns import PATTERNS
@@ -43,6 +43,7 @@ REPLAY_RATIO_ELSEWHERE = 0.3
 REPLAY_SIZES = (1_000, 100_000)
 CALL_US = {16: 10.0, 1_000: 40.0, 100_000: 700.0}
 ONE_CALL_US = 2.5
+FIRST_MS = {ROUNDS: 3.0, "24 layers, a training step": 50.0, "ResNet-18": 150.0}
 ARGUMENTS_US, ARGUMENT_US = 1.0, 0.1
 # Of the peak of live bytes, and of what MXNet plans.
 INFERENCE_RATIO, RESNET_RATIO, TRAINING_RATIO = 1.05, 1.12, 1.0
@@ -210,6 +211,8 @@ def _calls(samples: Samples) -> Iterator[Target]:
     for n, bound in CALL_US.items():
         yield _time(samples, ("R", "weft", size(n)), f"R, {size(n)}: a call of 100 ops", bound)
     yield _time(samples, ("R", "weft", given(1)), "R: a call of one op", ONE_CALL_US)
+    for name, bound in FIRST_MS.items():
+        yield _time(samples, ("R first", "weft", name), f"R: the first call of {name}", bound, "ms")
     one = ("R", "weft", given(1))
     for count in ARGUMENTS[1:]:
         many = ("R", "weft", given(count))

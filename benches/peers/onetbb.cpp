@@ -21,9 +21,10 @@ struct Variable {
 // The ops that must precede each op: no op twice, nothing implied by a read since.
 class Predecessors {
   public:
-    explicit Predecessors(const Program& program) : variables_(program.variables) {}
+    explicit Predecessors(std::uint32_t variables) : variables_(variables) {}
 
-    const std::vector<std::uint32_t>& of(const Op& op, std::uint32_t id) {
+    template <class AnyOp>
+    const std::vector<std::uint32_t>& of(const AnyOp& op, std::uint32_t id) {
         found_.clear();
         for (std::size_t i = 0; i < op.n_reads; ++i) {
             Variable& variable = variables_[op.reads[i]];
@@ -52,8 +53,8 @@ class Predecessors {
 };
 
 struct OneTbb {
-    template <class Body>
-    Timing operator()(const Program& program, int workers, Body body) const {
+    template <class AnyProgram, class Body>
+    Timing operator()(const AnyProgram& program, int workers, Body body) const {
         oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism, workers);
         oneapi::tbb::task_arena arena(workers);
         Timing timing;
@@ -64,7 +65,7 @@ struct OneTbb {
             const std::vector<std::uint32_t> roots = build(program, body, graph, nodes);
             run(roots, graph, nodes);
             timing.finish();  // destruction of the graph is left out, in the peer's favour
-            const int runs = !again || !std::is_empty_v<Body> ? 0 : program.ops.size() < 10000 ? 50 : 3;
+            const int runs = again && std::is_empty_v<Body> ? static_cast<int>(runs_again(program)) : 0;
             for (int i = 0; i < runs; ++i) {
                 Timing next;
                 run(roots, graph, nodes);
@@ -83,9 +84,9 @@ struct OneTbb {
         graph.wait_for_all();
     }
 
-    template <class Body>
-    static std::vector<std::uint32_t> build(const Program& program, Body body, flow::graph& graph, std::deque<Node>& nodes) {
-        Predecessors predecessors(program);
+    template <class AnyProgram, class Body>
+    static std::vector<std::uint32_t> build(const AnyProgram& program, Body body, flow::graph& graph, std::deque<Node>& nodes) {
+        Predecessors predecessors(program.variables);
         std::vector<std::uint32_t> roots;
         for (std::size_t id = 0; id < program.ops.size(); ++id) {
             nodes.emplace_back(graph, [body, id](const flow::continue_msg&) {

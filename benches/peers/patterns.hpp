@@ -1,4 +1,4 @@
-// The five dependency patterns of table A, shared by the C++ peers.
+// The five dependency patterns of table A, shared by the C++ peers; and grids of tasks, which come from a file.
 //
 // weft.bench.patterns holds the same definitions; the digest printed by every implementation shows that all of them ran the
 // same program in an order equal to the serial one.
@@ -12,16 +12,21 @@
 #include <string>
 #include <vector>
 
-struct Op {
-    std::array<std::uint32_t, 3> reads{};
+template <std::size_t Reads>
+struct BasicOp {
+    std::array<std::uint32_t, Reads> reads{};
     std::uint8_t n_reads = 0;
     std::int32_t mutates = -1;  // -1: reads only
 };
 
-struct Program {
+template <std::size_t Reads>
+struct BasicProgram {
     std::uint32_t variables = 0;
-    std::vector<Op> ops;
+    std::vector<BasicOp<Reads>> ops;
 };
+
+using Op = BasicOp<3>;
+using Program = BasicProgram<3>;
 
 // splitmix64 (Steele, Lea, Flood 2014), written out so that every implementation draws the same numbers.
 class SplitMix64 {
@@ -112,12 +117,13 @@ inline Program make_program(const std::string& pattern, std::size_t n) {
 }
 
 // Order-sensitive values: any two ops that swap although one must precede the other change the digest.
+template <std::size_t Reads>
 class State {
   public:
-    explicit State(const Program& program) : program_(program), values_(program.variables), slots_(program.ops.size()) {}
+    explicit State(const BasicProgram<Reads>& program) : program_(program), values_(program.variables), slots_(program.ops.size()) {}
 
     void step(std::size_t id) {
-        const Op& op = program_.ops[id];
+        const BasicOp<Reads>& op = program_.ops[id];
         std::uint64_t slot = id + 1;
         for (std::size_t i = 0; i < op.n_reads; ++i) slot = slot * 31 + values_[op.reads[i]];
         // Some ops take longer, so that an op granted too early is seen.
@@ -138,12 +144,13 @@ class State {
         for (int i = 0; i < 200; ++i) asm volatile("" ::: "memory");
     }
 
-    const Program& program_;
+    const BasicProgram<Reads>& program_;
     std::vector<std::uint64_t> values_;
     std::vector<std::uint64_t> slots_;
 };
 
-inline std::uint64_t serial_digest(const Program& program) {
+template <std::size_t Reads>
+std::uint64_t serial_digest(const BasicProgram<Reads>& program) {
     State state(program);
     for (std::size_t id = 0; id < program.ops.size(); ++id) state.step(id);
     return state.digest();

@@ -1,4 +1,4 @@
-// The command line of a C++ peer: verify, warm up, time once, print one JSON line.
+// The command line of a C++ peer: verify, warm up, time once, print one JSON line; with --program, that of benches/metg.py.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,16 @@ struct Options {
     std::size_t ops = 100000;
     int workers = 2;
     bool again = false;  // run a graph that was built before
+    std::string program;  // a file with a grid of tasks
+    std::vector<std::size_t> lengths;  // of their kernel
+    int runs = 1;  // the best of so many is told
 };
+
+inline std::vector<std::size_t> parse_numbers(const char* text) {
+    std::vector<std::size_t> numbers;
+    for (char* end = nullptr; *text != 0; text = *end == ',' ? end + 1 : end) numbers.push_back(std::strtoull(text, &end, 10));
+    return numbers;
+}
 
 inline Options parse(int argc, char** argv) {
     Options options;
@@ -28,6 +37,9 @@ inline Options parse(int argc, char** argv) {
         else if (flag == "--ops") options.ops = std::strtoull(value, nullptr, 10);
         else if (flag == "--workers") options.workers = std::atoi(value);
         else if (flag == "--again") options.again = std::strcmp(value, "on") == 0;
+        else if (flag == "--program") options.program = value;
+        else if (flag == "--lengths") options.lengths = parse_numbers(value);
+        else if (flag == "--runs") options.runs = std::atoi(value);
         else {
             std::fprintf(stderr, "unknown flag: %s\n", flag.c_str());
             std::exit(2);
@@ -55,10 +67,71 @@ class Timing {
     Stopwatch watch_;
 };
 
+// How often a graph that was built before is run; the best run counts.
+template <class AnyProgram>
+std::size_t runs_again(const AnyProgram& program) {
+    return program.ops.size() < 10000 ? 50 : 3;
+}
+
+// No task of a grid reads more.
+constexpr std::size_t kColumns = 16;
+using Grid = BasicProgram<kColumns>;
+
+// One run after another tells the best itself, see metg_main.
+inline std::size_t runs_again(const Grid&) { return 1; }
+
+// What weft.bench.metg.patterns.write wrote.
+inline Grid read_grid(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "r");
+    std::size_t ops = 0;
+    Grid grid;
+    bool good = file != nullptr && std::fscanf(file, "%" SCNu32 " %zu", &grid.variables, &ops) == 2;
+    grid.ops.resize(good ? ops : 0);
+    for (auto& op : grid.ops) {
+        good = good && std::fscanf(file, "%" SCNd32 " %" SCNu8, &op.mutates, &op.n_reads) == 2 && op.n_reads <= kColumns;
+        for (std::size_t i = 0; good && i < op.n_reads; ++i) good = std::fscanf(file, "%" SCNu32, &op.reads[i]) == 1;
+    }
+    if (file != nullptr) std::fclose(file);
+    if (!good) {
+        std::fprintf(stderr, "no grid of tasks: %s\n", path.c_str());
+        std::exit(2);
+    }
+    return grid;
+}
+
+// The digits that a task of the timed grid reads: all 0, one multiplication after the other.
+inline const char* kernel_digits = "";
+
+// Verifies a grid, then times it for each length of its kernel.
+template <class Run>
+int metg_main(const Options& options, Run run) {
+    const Grid grid = read_grid(options.program);
+    State state(grid);
+    run(grid, options.workers, [&state](std::size_t id) { state.step(id); });
+    const std::uint64_t digest = state.digest();
+    const bool verified = digest == serial_digest(grid);
+
+    const std::string text(*std::max_element(options.lengths.begin(), options.lengths.end()), '0');
+    std::printf("{\"verified\": %s, \"digest\": \"%016" PRIx64 "\", \"ns_per_op\": [", verified ? "true" : "false", digest);
+    const char* separator = "";
+    for (std::size_t length : options.lengths) {
+        kernel_digits = text.c_str() + (text.size() - length);
+        const auto compute = [](std::size_t) { ran_here += 1 + static_cast<std::uint64_t>(std::atoi(kernel_digits)); };
+        run(grid, options.workers, compute);
+        double best = 1e300;
+        for (int i = 0; i < options.runs; ++i) best = std::min(best, run(grid, options.workers, compute).nanoseconds);
+        std::printf("%s%.2f", separator, best / static_cast<double>(grid.ops.size()));
+        separator = ", ";
+    }
+    std::printf("]}\n");
+    return verified ? 0 : 1;
+}
+
 // run(program, workers, body) executes body(id) for every op in dependency order and returns its Timing.
 template <class Run>
 int peer_main(int argc, char** argv, const char* name, Run run) {
     const Options options = parse(argc, argv);
+    if (!options.program.empty()) return metg_main(options, run);
     const Program small = make_program(options.pattern, std::min<std::size_t>(options.ops, 20000));
     State state(small);
     run(small, options.workers, [&state](std::size_t id) { state.step(id); });

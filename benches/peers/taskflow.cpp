@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <taskflow/taskflow.hpp>
+#include <type_traits>
 
 #include "peer.hpp"
 
@@ -16,9 +17,10 @@ struct Variable {
 // The ops that must precede each op, each once.
 class Predecessors {
   public:
-    explicit Predecessors(const Program& program) : variables_(program.variables) {}
+    explicit Predecessors(std::uint32_t variables) : variables_(variables) {}
 
-    const std::vector<std::uint32_t>& of(const Op& op, std::uint32_t id) {
+    template <class AnyOp>
+    const std::vector<std::uint32_t>& of(const AnyOp& op, std::uint32_t id) {
         found_.clear();
         for (std::size_t i = 0; i < op.n_reads; ++i) {
             Variable& variable = variables_[op.reads[i]];
@@ -52,13 +54,13 @@ tf::Executor& executor_of(int workers) {
 
 // Tasks that are told at their push which ones they come after.
 struct Dynamic {
-    template <class Body>
-    Timing operator()(const Program& program, int workers, Body body) const {
+    template <class AnyProgram, class Body>
+    Timing operator()(const AnyProgram& program, int workers, Body body) const {
         tf::Executor& executor = executor_of(workers);
         std::vector<tf::AsyncTask> tasks, before;
         tasks.reserve(program.ops.size());
         Timing timing;
-        Predecessors predecessors(program);
+        Predecessors predecessors(program.variables);
         for (std::uint32_t id = 0; id < program.ops.size(); ++id) {
             before.clear();
             for (std::uint32_t other : predecessors.of(program.ops[id], id)) before.push_back(tasks[other]);
@@ -71,21 +73,22 @@ struct Dynamic {
 };
 
 struct Static {
-    template <class Body>
-    Timing operator()(const Program& program, int workers, Body body) const {
+    template <class AnyProgram, class Body>
+    Timing operator()(const AnyProgram& program, int workers, Body body) const {
         tf::Executor& executor = executor_of(workers);
         tf::Taskflow graph;
         std::vector<tf::Task> tasks;
         tasks.reserve(program.ops.size());
         for (std::size_t id = 0; id < program.ops.size(); ++id) tasks.push_back(graph.emplace([body, id] { body(id); }));
-        Predecessors predecessors(program);
+        Predecessors predecessors(program.variables);
         for (std::uint32_t id = 0; id < program.ops.size(); ++id)
             for (std::uint32_t before : predecessors.of(program.ops[id], id)) tasks[before].precede(tasks[id]);
-        const std::size_t runs = program.ops.size() < 10000 ? 50 : 3;
-        for (std::size_t i = 0; i < 2 && Again; ++i) executor.run(graph).wait();
+        const std::size_t runs = runs_again(program);
+        const bool again = Again && std::is_empty_v<Body>;  // what shows the order runs once
+        for (std::size_t i = 0; i < 2 && again; ++i) executor.run(graph).wait();
         Timing timing;
         double best = 1e300;
-        for (std::size_t i = 0; i < (Again ? runs : 1); ++i) {
+        for (std::size_t i = 0; i < (again ? runs : 1); ++i) {
             timing = Timing();
             executor.run(graph).wait();
             timing.finish();
@@ -103,6 +106,10 @@ bool Static::Again = false;
 int main(int argc, char** argv) {
     const Options options = parse(argc, argv);
     if (!options.again) return peer_main(argc, argv, "Taskflow", Dynamic{});
+    if (!options.program.empty()) {
+        Static::Again = true;
+        return metg_main(options, Static{});
+    }
     const Program small = make_program(options.pattern, std::min<std::size_t>(options.ops, 20000));
     State state(small);
     Static run;

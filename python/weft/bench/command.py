@@ -10,6 +10,7 @@ from weft._command.running import run
 from weft.bench import tables_command
 from weft.bench.gpu import command as gpu_command
 from weft.bench.kernels import command as kernels_command
+from weft.bench.metg import command as metg_command
 from weft.bench.overlap import command as overlap_command
 from weft.bench.plan import command as plan_command
 from weft.bench.scale import command as scale_command
@@ -66,5 +67,6 @@ def _fill(parser: ArgumentParser) -> None:
     overlap_command.add_to(names)
     gpu_command.add_to(names)
     kernels_command.add_to(names)
+    metg_command.add_to(names)
     plan_command.add_to(names)
     scale_command.add_to(names)

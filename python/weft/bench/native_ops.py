@@ -1,6 +1,7 @@
-"""Native ops that need no compiler: two functions of the C library that take one pointer and return 0.
+"""Native ops that need no compiler: functions of the C library that take one pointer and return 0.
 
-``abs`` called with 0 does nothing. ``sigfillset`` fills a signal set, which reads as a raised flag.
+``abs`` called with 0 does nothing. ``sigfillset`` fills a signal set, which reads as a raised flag. ``atoi`` reads a number: of
+digits that are all 0 it makes 0, one multiplication after the other, so it computes for as long as there are digits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FLAG_BYTES = 128
 
 
 class NativeOps:
-    """Addresses of the two functions, and the same functions through ctypes.
+    """Addresses of the functions, and the same functions through ctypes.
 
     Parameters
     ----------
@@ -33,8 +34,32 @@ class NativeOps:
     def __init__(self, library: ctypes.CDLL) -> None:
         self.no_op = _function(library, "abs")
         self.raise_flag = _function(library, "sigfillset")
+        self.read_digits = _function(library, "atoi")
         self.no_op_address = _address(self.no_op)
         self.raise_flag_address = _address(self.raise_flag)
+        self.read_digits_address = _address(self.read_digits)
+
+
+class Kernel:
+    """Work for ``read_digits``: tasks that compute for as long as one likes.
+
+    Parameters
+    ----------
+    native : NativeOps
+        Whose function is called.
+    most : int
+        Digits of the longest task.
+    """
+
+    def __init__(self, native: NativeOps, most: int) -> None:
+        self._text = ctypes.create_string_buffer(b"0" * most)
+        self._most = most
+        if native.read_digits(self.data(most)) != 0:
+            raise ArithmeticError("the C library reads zeros as another number")
+
+    def data(self, digits: int) -> int:
+        """Return what the function is called with, to read so many digits; it lives as long as this object."""
+        return ctypes.addressof(self._text) + self._most - digits
 
 
 def load() -> NativeOps | None:

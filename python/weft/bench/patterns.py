@@ -39,7 +39,7 @@ class Program:
     ops: tuple[Op, ...]
 
 
-def _splitmix64(state: int) -> Iterator[int]:
+def splitmix64(state: int) -> Iterator[int]:
     """Yield 64-bit numbers (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014)."""
     while True:
         state = (state + 0x9E3779B97F4A7C15) & _MASK
@@ -68,7 +68,7 @@ def make_program(pattern: str, ops: int) -> Program:
     if pattern == "fan":
         return Program(pattern, 1, tuple(_fan_op(i) for i in range(ops)))
     if pattern == "random":
-        draws = _splitmix64(_SEED)
+        draws = splitmix64(_SEED)
         return Program(pattern, _RANDOM_VARIABLES, tuple(_random_op(draws) for _ in range(ops)))
     if pattern == "stencil":
         return Program(pattern, 2 * _STENCIL_WIDTH, tuple(_stencil_op(i) for i in range(ops)))

@@ -15,7 +15,7 @@ Statistic: TypeAlias = Literal["minimum", "median"]
 
 _OWN = ("weft", NATIVE_WEFT)
 _BEST = ("A", "B")
-_EACH = ("C return", "C", "D", "F", "M inference", "M training", "M offsets", "N", "R replay", "R")
+_EACH = ("C return", "C", "D", "F", "M inference", "M training", "M offsets", "N", "R replay", "R", "R first")
 
 
 def best_peer(samples: Samples, table: str, case: str, statistic: Statistic) -> float | None:

@@ -35,6 +35,9 @@ class Settings:
     call_seconds: float = 0.05
     #: Of replays in C++ and Rust.
     replay_ops: tuple[int, ...] = (1_000, 100_000)
+    #: Of the networks whose first calls are timed: layers and their units; channels and the side of an image.
+    network_layers: tuple[int, int] = (24, 512)
+    network_image: tuple[int, int] = (64, 112)
     chains: int = 8
     chain_floats: int = 1_000_000
     matrix_rows: int = 1024
@@ -63,6 +66,8 @@ class Settings:
             fused_sizes=(16, 10_000),
             call_seconds=0.001,
             replay_ops=(1_000,),
+            network_layers=(3, 16),
+            network_image=(4, 32),
             chains=2,
             chain_floats=10_000,
             matrix_rows=64,

@@ -3,9 +3,10 @@
 //! `benches/peers` holds the same patterns for the peers; the digest shows that all ran the same
 //! program in an order equal to the serial one.
 
+mod program;
 mod programs;
 
-use programs::{Program, State};
+use program::{Program, State};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,7 +35,7 @@ fn main() {
         }
     });
     let digest = state.digest();
-    let verified = digest == programs::serial_digest(&small);
+    let verified = digest == program::serial_digest(&small);
 
     let program = Program::new(&options.pattern, options.ops);
     // SAFETY: the function takes any argument from any thread.

@@ -1,26 +1,12 @@
 //! The five patterns; `benches/peers/patterns.hpp` has the same.
 
-use std::cell::UnsafeCell;
+use crate::program::{Op, Program};
 
 const SEED: u64 = 0x7765_6674; // "weft"
 const INDEPENDENT_VARIABLES: usize = 1024;
 const RANDOM_VARIABLES: u64 = 256;
 const FAN_READERS: usize = 64;
 const STENCIL_WIDTH: usize = 64;
-
-/// What one op touches.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Op {
-    pub(crate) reads: [usize; 3],
-    pub(crate) read_count: usize,
-    pub(crate) mutates: Option<usize>,
-}
-
-/// A program: ops in the order in which they are pushed.
-pub(crate) struct Program {
-    pub(crate) variables: usize,
-    pub(crate) ops: Vec<Op>,
-}
 
 /// splitmix64 (Steele, Lea, Flood 2014), written out so that every implementation draws the same numbers.
 struct SplitMix64(u64);
@@ -83,57 +69,4 @@ impl Program {
         };
         Self { variables, ops }
     }
-}
-
-/// Order-sensitive values: any two ops that swap although one must precede the other change the digest.
-pub(crate) struct State {
-    ops: Vec<Op>,
-    values: Vec<UnsafeCell<u64>>,
-    slots: Vec<UnsafeCell<u64>>,
-}
-
-// SAFETY: steps that touch one value are ordered by the engine; that is what is verified.
-unsafe impl Send for State {}
-// SAFETY: as above.
-unsafe impl Sync for State {}
-
-impl State {
-    pub(crate) fn new(program: &Program) -> Self {
-        Self {
-            ops: program.ops.clone(),
-            values: (0..program.variables).map(|_| UnsafeCell::new(0)).collect(),
-            slots: program.ops.iter().map(|_| UnsafeCell::new(0)).collect(),
-        }
-    }
-
-    pub(crate) fn step(&self, id: usize) {
-        let op = &self.ops[id];
-        let mut slot = id as u64 + 1;
-        // SAFETY: the engine runs no mutation of these values while this op runs.
-        unsafe {
-            for &read in &op.reads[..op.read_count] {
-                slot = slot.wrapping_mul(31).wrapping_add(*self.values[read].get());
-            }
-            if id.is_multiple_of(16) {
-                (0..200).for_each(|_| std::hint::spin_loop()); // so that an op granted too early is seen
-            }
-            if let Some(target) = op.mutates {
-                let value = self.values[target].get();
-                *value = (*value).wrapping_mul(31).wrapping_add(slot);
-            }
-            *self.slots[id].get() = slot;
-        }
-    }
-
-    pub(crate) fn digest(&self) -> u64 {
-        // SAFETY: asked when all steps are done.
-        let all = self.values.iter().chain(&self.slots).map(|cell| unsafe { *cell.get() });
-        all.fold(0, |all, value| all.wrapping_mul(31).wrapping_add(value))
-    }
-}
-
-pub(crate) fn serial_digest(program: &Program) -> u64 {
-    let state = State::new(program);
-    (0..program.ops.len()).for_each(|id| state.step(id));
-    state.digest()
 }

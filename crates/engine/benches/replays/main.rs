@@ -3,69 +3,20 @@
 //! With `--pattern` and `--ops` one of them is verified and timed, and told as one JSON line; `benches/peers/taskflow.cpp`
 //! does the same. Variables lie inside the replay, as the nodes' edges do there; `--ports on` puts each behind a port.
 
+mod graph;
+#[path = "../patterns/program.rs"]
+mod program;
 #[path = "../patterns/programs.rs"]
 mod programs;
 
 use divan::{Bencher, counter::ItemsCount};
-use programs::{Program, State};
+use program::{Program, State};
 use std::sync::Arc;
 use std::time::Instant;
-use weft_engine::{
-    AccessKind, Engine, PortId, Replay, ReplayBuilder, ReplayOptions, Settings, StepContext, StepId, StepOptions,
-    Variable,
-};
+use weft_engine::{Engine, PortId, Replay, ReplayOptions, Settings, Variable};
 
 /// What the steps do: nothing, or what shows their order.
 type Work = Option<State>;
-
-/// What was done to a variable last.
-#[derive(Clone, Default)]
-struct Last {
-    mutation: Option<StepId>,
-    reads: Vec<StepId>,
-}
-
-/// A replay of the program, and its ports: one for each variable, or one for the last step.
-fn replay(engine: &Engine, program: &Program, ports: bool) -> (Replay<Work>, Vec<PortId>) {
-    let mut builder = ReplayBuilder::<Work>::new();
-    let ids: Vec<_> = (0..if ports { program.variables } else { 1 }).map(|_| builder.port()).collect();
-    let mut variables = vec![Last::default(); program.variables];
-    for (id, op) in program.ops.iter().enumerate() {
-        let work = move |work: &Work, _: &mut StepContext<'_, '_>| {
-            if let Some(state) = work {
-                state.step(id);
-            }
-            Ok(())
-        };
-        let step = builder.step(work, &StepOptions::default());
-        for &read in &op.reads[..op.read_count] {
-            if let Some(mutation) = variables[read].mutation {
-                builder.needs(step, mutation).expect("an earlier step");
-            }
-            if ports {
-                builder.uses(step, ids[read], AccessKind::Read).expect("there is the port");
-            }
-            variables[read].reads.push(step);
-        }
-        if let Some(target) = op.mutates {
-            let last = std::mem::take(&mut variables[target]);
-            if let Some(mutation) = last.mutation.filter(|_| last.reads.is_empty()) {
-                builder.needs(step, mutation).expect("an earlier step");
-            }
-            for read in last.reads.into_iter().filter(|&read| read != step) {
-                builder.follows(step, read).expect("an earlier step");
-            }
-            if ports {
-                builder.uses(step, ids[target], AccessKind::Mutate).expect("there is the port");
-            }
-            variables[target].mutation = Some(step);
-        }
-        if !ports && id + 1 == program.ops.len() {
-            builder.uses(step, ids[0], AccessKind::Mutate).expect("there is the port");
-        }
-    }
-    (engine.new_replay(builder).expect("a replay"), ids)
-}
 
 /// A replay that can be run.
 struct Ready {
@@ -78,7 +29,11 @@ struct Ready {
 impl Ready {
     fn new(program: &Program, workers: usize, ports: bool) -> Self {
         let engine = Engine::new(Settings { workers: Some(workers), ..Settings::default() }).expect("valid settings");
-        let (replay, ports) = replay(&engine, program, ports);
+        let (replay, ports) = graph::replay(&engine, program, ports, |work: &Work, id| {
+            if let Some(state) = work {
+                state.step(id);
+            }
+        });
         let variables = ports.iter().map(|_| engine.new_variable(None)).collect();
         Self { engine, replay, ports, variables }
     }
@@ -129,7 +84,7 @@ fn line(pattern: &str, ops: usize, workers: usize, ports: bool) {
     for _ in 0..3 {
         let work = Arc::new(Some(State::new(&small)));
         ready.run(&bound, &work);
-        verified &= work.as_ref().as_ref().map(State::digest) == Some(programs::serial_digest(&small));
+        verified &= work.as_ref().as_ref().map(State::digest) == Some(program::serial_digest(&small));
     }
     let program = Program::new(pattern, ops);
     let ready = Ready::new(&program, workers, ports);

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 import numpy as np
 
 from weft.bench.arrays.libraries import LIBRARIES
+from weft.bench.arrays.networks import NETWORKS
 from weft.bench.arrays.programs import (
     CALLED_ROUNDS,
     FUSED,
@@ -58,6 +59,8 @@ SURROUNDINGS = (ALONE, BESIDE_THREAD, BESIDE_PROCESS)
 #: How many arrays the calls of one op are given.
 ARGUMENTS = (1, 10, 100)
 _GIVEN_FLOATS = 16
+#: The column of table R's function among first calls.
+ROUNDS = "100 ops"
 # Calls of table R before a clock starts, and at least and at most between the first reading and the last.
 _CALLS_BEFORE = 5
 _CALLS = (3, 200)
@@ -75,6 +78,8 @@ class _Bench:
         self._script: Callable[[], Sequence[Any]] = list
         if "D" in library.tables:
             self._script = library.run(self._held(make_operands(settings)))
+        has_networks = library.functions is not None and "R" in settings.tables
+        self._networks = {name: make(settings) for name, make in NETWORKS.items()} if has_networks else {}
         # By what is called and how large: functions are compiled once.
         self._called: dict[tuple[str, int], tuple[Callable[..., Sequence[Any]], list[Any]]] = {}
 
@@ -93,12 +98,9 @@ class _Bench:
                 said = differs([library.values(pushed[-1])], [np.add(*make_addends(n))], exact=True)
                 if said:
                     return f"c = a + b with {n} floats: {said}"
-        if "R" in library.tables:
-            said = self._verify_calls()
-            if said:
-                return said
-        if "F" in library.tables:
-            said = self._verify_fused()
+        checks = {"R": self._verify_calls, "F": self._verify_fused, "R first": self._verify_networks}
+        for table, check in checks.items():
+            said = check() if table in library.tables else None
             if said:
                 return said
         if "D" not in library.tables:
@@ -147,13 +149,37 @@ class _Bench:
         """Time calls of table R's function with their waits, in microseconds each."""
         return self._calls(("rounds", n), lambda: self._rounds(CALLED_ROUNDS), make_addends(n))
 
-    def first(self, n: int) -> list[float]:
-        """Time the first call of table R's function, which records or compiles it, as `rounds`."""
+    def first(self, name: str) -> list[float]:
+        """Time a function's first call, which records or compiles it, and runs it, in milliseconds."""
         library = self._library
-        held = [library.hold(values) for values in make_addends(n)]
+        if name == ROUNDS:
+            call = self._rounds(CALLED_ROUNDS)
+            arguments = [library.hold(values) for values in make_addends(self._settings.call_sizes[-1])]
+        else:
+            call, arguments = self._network(name)
         start = perf_counter_ns()
-        library.finish(self._rounds(CALLED_ROUNDS)(*held))
-        return [(perf_counter_ns() - start) / 1000]
+        library.finish(call(*arguments))
+        return [(perf_counter_ns() - start) / 1e6]
+
+    def _network(self, name: str) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+        """Return a network that was not called yet, and its arguments."""
+        library, network = self._library, self._networks[name]
+        assert library.functions is not None, "whoever has none is not asked"
+        weights, *data = (list(map(library.hold, network.weights)), *map(library.hold, network.data))
+        return library.compiled(network.make(library.functions)), [weights, *data]
+
+    def _verify_networks(self) -> str | None:
+        """Compare networks with NumPy's, at the first call and at the next."""
+        library = self._library
+        for name, network in self._networks.items():
+            call, arguments = self._network(name)
+            for _ in range(2):
+                made = call(*arguments)
+                library.finish(made)
+                said = network.differs([library.values(result) for result in made])
+                if said:
+                    return f"{name}, called: {said}"
+        return None
 
     def fused(self, name: str, n: int) -> list[float]:
         """Time calls of one of table F's functions, as `rounds`."""
@@ -281,7 +307,7 @@ def main(name: str, text: str) -> None:
         reply(missing=f"not available: its import raises {type(error).__name__}")
         return
     bench = _Bench(library, settings)
-    reply(name=library.name, tables=library.tables)
+    reply(name=library.name, tables=library.tables, networks=library.functions is not None)
     for line in sys.stdin:
         request, *arguments = json.loads(line)
         with quiet():

@@ -11,8 +11,9 @@ from dataclasses import asdict
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from weft.bench.arrays.host import ARGUMENTS, SURROUNDINGS
+from weft.bench.arrays.host import ARGUMENTS, ROUNDS, SURROUNDINGS
 from weft.bench.arrays.libraries import LIBRARIES
+from weft.bench.arrays.networks import NETWORKS
 from weft.bench.arrays.programs import FUSED
 from weft.bench.samples import Job, VerificationError
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from weft.bench.settings import Settings
 
 #: The tables that are timed here.
-TABLES = ("C", "D", "F", "R")
+TABLES = ("C", "D", "F", "R", "R first")
 # Importing and compiling take seconds; dask beside a spinning thread, too.
 _TIMEOUT_S = 120
 
@@ -47,6 +48,7 @@ class _Host:
         self.key = key
         self.name = key
         self.tables: Sequence[str] = ()
+        self.networks = False
         command = [sys.executable, "-P", "-m", "weft.bench.arrays.host", key, json.dumps(asdict(settings))]
         self._process = subprocess.Popen(  # noqa: S603 - this very interpreter
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(key, settings.workers)
@@ -59,7 +61,7 @@ class _Host:
         hello = self._read()
         if "missing" in hello:
             return str(hello["missing"])
-        self.name, self.tables = hello["name"], hello["tables"]
+        self.name, self.tables, self.networks = hello["name"], hello["tables"], hello["networks"]
         return None
 
     def ask(self, request: str, *arguments: object) -> Any:
@@ -106,6 +108,7 @@ def _environment(key: str, workers: int) -> dict[str, str]:
         "JAX_PLATFORMS": "cpu",
         "WEFT_WORKERS": str(workers),
         "WEFT_POLICY": "work_stealing",
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # what was compiled before would not be again
     }
     return {**os.environ, **own}
 
@@ -148,13 +151,19 @@ class ArrayHosts:
 
     def _tables(self, names: Sequence[str]) -> list[str]:
         """Return the keys of printed tables: C has two."""
-        keys = {"C": ("C return", "C"), "D": ("D",), "F": ("F",), "R": ("R",)}
-        return [key for name in names if name in self._settings.tables for key in keys[name]]
+        keys = {"C": ("C return", "C"), "D": ("D",), "F": ("F",), "R": ("R",), "R first": ("R first",)}
+        return [key for name in names if name.partition(" ")[0] in self._settings.tables for key in keys[name]]
 
     def jobs(self) -> dict[str, list[Job]]:
         """Return the jobs of each table that is to be timed."""
-        make = {"C": self._add_jobs, "D": self._script_jobs, "F": self._fused_jobs, "R": self._call_jobs}
-        return {table: make[table]() for table in TABLES if table in self._settings.tables}
+        make = {
+            "C": self._add_jobs,
+            "D": self._script_jobs,
+            "F": self._fused_jobs,
+            "R": self._call_jobs,
+            "R first": self._first_jobs,
+        }
+        return {table: make[table]() for table in TABLES if table.partition(" ")[0] in self._settings.tables}
 
     def _add_jobs(self) -> list[Job]:
         return [
@@ -185,12 +194,19 @@ class ArrayHosts:
     def _call_jobs(self) -> list[Job]:
         columns = [(size(n), "rounds", n) for n in self._settings.call_sizes]
         columns += [(given(count), "ends", count) for count in ARGUMENTS]
-        columns.append(("100 ops, first call", "first", self._settings.call_sizes[-1]))
         return [
             Job("R", column, host.name, partial(host.ask, request, number))
             for column, request, number in columns
             for host in self._hosts
             if "R" in host.tables
+        ]
+
+    def _first_jobs(self) -> list[Job]:
+        return [
+            Job("R first", name, host.name, partial(host.ask, "first", name))
+            for name in (ROUNDS, *NETWORKS)
+            for host in self._hosts
+            if "R first" in host.tables and (name == ROUNDS or host.networks)
         ]
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from weft.bench.arrays.networks import Functions
 from weft.bench.arrays.numpy_arrays import Array, NumPyArrays
 from weft.bench.arrays.programs import Operands, script
 
@@ -24,6 +25,7 @@ class JaxArrays(NumPyArrays):
     """JAX with the addition, and the whole script, compiled."""
 
     name = "JAX, jitted"
+    tables = ("C", "D", "F", "R", "R first")
     blas_threads = None
     exact = False
 
@@ -34,6 +36,14 @@ class JaxArrays(NumPyArrays):
         self._jax = jax
         self._add = jax.jit(operator.add)
         self._script = jax.jit(partial(script, jax.numpy.exp))
+        self.functions = Functions(
+            jax.numpy.tanh,
+            jax.nn.relu,
+            lambda x, weight, stride, padding: jax.lax.conv_general_dilated(
+                x, weight, (stride, stride), [(padding, padding)] * 2
+            ),
+            jax.value_and_grad,
+        )
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """See `NumPyArrays`."""

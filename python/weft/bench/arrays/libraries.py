@@ -7,7 +7,7 @@ from weft.bench.arrays.jax_arrays import JaxArrays
 from weft.bench.arrays.mlx_arrays import MlxArrays
 from weft.bench.arrays.numexpr_arrays import NumexprArrays
 from weft.bench.arrays.numpy_arrays import NumPyArrays, SplitArrays
-from weft.bench.arrays.torch_arrays import TorchArrays
+from weft.bench.arrays.torch_arrays import CompiledTorchArrays, TorchArrays
 from weft.bench.arrays.weft_arrays import EagerWeftArrays, WeftArrays
 
 LIBRARIES: dict[str, type[NumPyArrays]] = {
@@ -16,6 +16,7 @@ LIBRARIES: dict[str, type[NumPyArrays]] = {
     "numpy": NumPyArrays,
     "split": SplitArrays,
     "torch": TorchArrays,
+    "torch.compile": CompiledTorchArrays,
     "jax": JaxArrays,
     "mlx": MlxArrays,
     "numexpr": NumexprArrays,

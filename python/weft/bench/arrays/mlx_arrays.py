@@ -17,7 +17,7 @@ class MlxArrays(NumPyArrays):
     """MLX with functions compiled."""
 
     name = "MLX, compiled"
-    tables = ("F", "R")
+    tables = ("F", "R", "R first")
     blas_threads = None
     exact = False
 

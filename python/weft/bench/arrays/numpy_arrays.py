@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from weft.bench.arrays.networks import Functions
+
 #: An array of whichever library.
 Array: TypeAlias = Any
 
@@ -37,12 +39,15 @@ class NumPyArrays:
         How many threads its BLAS shall have; None for as many as workers.
     exact : bool
         Whether its element-wise results have NumPy's bits.
+    functions : Functions or None
+        What networks are written in, where the library has it.
     """
 
     name: str = "NumPy, 1 thread"
     tables: tuple[str, ...] = ("C", "D", "F", "R")
     blas_threads: int | None = 1
     exact: bool = True
+    functions: Functions | None = None
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

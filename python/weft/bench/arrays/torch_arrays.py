@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from weft.bench.arrays.networks import Functions
 from weft.bench.arrays.numpy_arrays import Array, NumPyArrays
 from weft.bench.arrays.programs import Operands, script
 
@@ -42,3 +43,34 @@ class TorchArrays(NumPyArrays):
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""
         return partial(script, self._torch.exp, operands)
+
+
+class CompiledTorchArrays(TorchArrays):
+    """Functions of PyTorch, compiled."""
+
+    tables = ("R first",)
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers)
+        torch = self._torch
+        self.name = "torch.compile"
+        # A machine without a C++ compiler has no such row.
+        torch.compile(torch.tanh)(torch.ones(1))
+
+        def value_and_slopes(function: Callable[..., Any]) -> Callable[..., tuple[Any, Sequence[Any]]]:
+            slopes_and_value = torch.func.grad_and_value(function)
+            return lambda *arguments: slopes_and_value(*arguments)[::-1]
+
+        self.functions = Functions(
+            torch.tanh,
+            torch.relu,
+            lambda x, weight, stride, padding: torch.nn.functional.conv2d(x, weight, stride=stride, padding=padding),
+            value_and_slopes,
+        )
+
+    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        """Forget what was compiled, and return a function that will be: see `NumPyArrays`."""
+        dynamo: Any = import_module("torch._dynamo")
+        dynamo.reset()
+        found: Callable[..., Sequence[Array]] = self._torch.compile(function)
+        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import weft
+from weft.bench.arrays.networks import Functions
 from weft.bench.arrays.numpy_arrays import Array, NumPyArrays
 from weft.bench.arrays.programs import Operands, script
 
@@ -18,7 +19,14 @@ class WeftArrays(NumPyArrays):
     """`weft.NDArray` on the default engine; the number of workers comes from ``WEFT_WORKERS``."""
 
     name = "weft"
+    tables: tuple[str, ...] = ("C", "D", "F", "R", "R first")
     blas_threads = None
+    functions = Functions(
+        weft.tanh,
+        weft.nn.relu,
+        lambda x, weight, stride, padding: weft.nn.conv(x, weight, stride=stride, padding=padding),
+        weft.autograd.value_and_grad,
+    )
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """See `NumPyArrays`."""

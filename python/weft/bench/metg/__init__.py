@@ -1,0 +1,1 @@
+"""``weft bench metg``: the shortest task that still gives half of the machine's peak."""

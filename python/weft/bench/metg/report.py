@@ -1,0 +1,87 @@
+"""METG as a table and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from weft._command.tables import show
+from weft.bench.tables import number
+
+if TYPE_CHECKING:
+    from weft.bench.metg.measuring import Curves
+
+_STATISTICS = ("minimum", "median")
+
+
+class Report:
+    """What a run found.
+
+    Parameters
+    ----------
+    curves : Curves
+        What was measured.
+    machine : dict of str to str
+        Where.
+    """
+
+    def __init__(self, curves: Curves, machine: dict[str, str]) -> None:
+        self._curves = curves
+        self._machine = machine
+
+    def grids(self) -> list[tuple[str, list[list[str]]]]:
+        """Return a title and rows for each width, of which the first row is the header."""
+        curves = self._curves
+        found: list[tuple[str, list[list[str]]]] = []
+        for width in curves.settings.widths:
+            grids = [grid for grid in curves.grids() if grid.width == width]
+            rows = [["", *(grid.pattern for grid in grids)]]
+            rows += [
+                [
+                    name,
+                    *(" / ".join(_microseconds(curves.metg(grid, name, key)) for key in _STATISTICS) for grid in grids),
+                ]
+                for name in curves.names()
+            ]
+            rows += [[name, reason, *[""] * (len(grids) - 1)] for name, reason in curves.missing.items()]
+            title = f"METG(50 %), width {width}, {curves.settings.workers} workers (us, by minima / by medians)"
+            found.append((title, rows))
+        return found
+
+    def print(self) -> None:
+        """Print the machine and the tables."""
+        show("Machine", [[name, value] for name, value in self._machine.items()], header=False)
+        for title, rows in self.grids():
+            show(title, rows)
+
+    def json(self) -> dict[str, Any]:
+        """Return everything, curves and all."""
+        curves = self._curves
+        return {
+            "machine": self._machine,
+            "settings": asdict(curves.settings),
+            "peak_digits_per_ns": curves.peak,
+            "curves": [
+                {
+                    "pattern": grid.pattern,
+                    "width": grid.width,
+                    "steps": grid.steps,
+                    "implementation": name,
+                    **{
+                        key: {
+                            "metg_ns": curves.metg(grid, name, key),
+                            "points": [asdict(point) for point in curves.points(grid, name, key)],
+                        }
+                        for key in _STATISTICS
+                    },
+                }
+                for grid in curves.grids()
+                for name in curves.names()
+                if curves.points(grid, name, "minimum")
+            ],
+            "missing": [{"implementation": name, "reason": reason} for name, reason in curves.missing.items()],
+        }
+
+
+def _microseconds(nanoseconds: float | None) -> str:
+    return "-" if nanoseconds is None else number(nanoseconds / 1000)
