@@ -39,16 +39,17 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from weft._core import NDArray
+from weft._core import NDArray, Scope, recording
 from weft._engine.recover import recover
 from weft._numpy import namespace
 from weft._singa.hints import absent_from
 from weft._singa.layers.base import Layer
-from weft._singa.models import files, torch_states as torch_moves
+from weft._singa.models import blobs, files, torch_states as torch_moves
 from weft._singa.models.batches import as_batch
+from weft._singa.models.labels import HANDED, Handed, on_host
 from weft._singa.models.no_optimizer import NoOptimizer
 from weft._singa.models.running import Runs, in_mode, is_running
-from weft._singa.models.tensors import Tensor
+from weft._singa.models.tensors import Tensor, as_results
 from weft._singa.optimizers.base import Optimizer
 from weft._tape.modes import flag
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
@@ -71,10 +72,10 @@ class Model(Layer):
     """A network with its loss and its optimizer. The base of one's own.
 
     A subclass makes its layers in ``__init__``, and defines `forward` and `train_one_batch`. `compile` sizes the layers for
-    their inputs. A call of the model then is `train_one_batch` or, after `eval`, `forward`: with ``use_graph=True`` as a
-    program, recorded for each shape of inputs that comes, and replayed. Parameters, what the optimizer keeps and the state of
-    generators are changed in place; results are new arrays at each call. The weights are the same, bit for bit, however it
-    runs.
+    their inputs; without it the first call does so, and calls run eagerly. A call of the model is `train_one_batch` or, after
+    `eval`, `forward`: with ``use_graph=True`` as a program, recorded for each shape of inputs that comes, and replayed.
+    Parameters, what the optimizer keeps and the state of generators are changed in place; results are new tensors at each
+    call. The weights are the same, bit for bit, however it runs.
 
     Attributes
     ----------
@@ -102,8 +103,7 @@ class Model(Layer):
         def __new__(cls, *args: object, **options: object) -> Self:
             """Make a model that is not compiled yet."""
             made = super().__new__(cls, *args, **options)
-            made.training = made.graph_mode = True
-            made.sequential = False
+            made.training, made.graph_mode, made.sequential = True, False, False
             made.optimizer, made._runs = NoOptimizer(cls.__name__), Runs(cls.__name__)
             return made
 
@@ -143,9 +143,7 @@ class Model(Layer):
         with in_mode(self, training=False):
             self.forward(*inputs)
         self._initialized = True
-        self._name_layers()
-        self._name_states()
-        self._prepare_optimizers()
+        self._name_all()
         self._runs = Runs(type(self).__name__)
         self.graph(use_graph, sequential)
         self.train(is_train)
@@ -193,12 +191,22 @@ class Model(Layer):
         return self._run("evaluation", getattr(forward, "__wrapped__", forward), inputs, options)
 
     def _run(self, kind: str, method: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        if not self._initialized:
-            name = type(self).__name__
-            raise ModelError(
-                f"{name} is not compiled: call {name}.compile([x], is_train=True, use_graph=True) before it"
-            )
+        given: dict[Any, Any] = {**dict(enumerate(inputs)), **options}
         inputs, options = as_batch(inputs), as_batch(options)
+        seen: dict[Any, Any] = {**dict(enumerate(inputs)), **options}
+        host = on_host(given, seen)
+        if not self._initialized:
+            return self._run_first(kind, method, inputs, options)
+        if host:
+            handed = Handed(kind, host, self._runs.bounds)
+            handed.check()
+            with Scope((HANDED, handed)):
+                found = self._run_batch(kind, method, inputs, options)
+        else:
+            found = self._run_batch(kind, method, inputs, options)
+        return found if recording() is not None else as_results(found)
+
+    def _run_batch(self, kind: str, method: Callable[..., Any], inputs: Any, options: Any) -> Any:
         with in_mode(self, training=kind == "training"):
             if self.graph_mode:
                 function: Any = self._runs.function(self, kind, method, sequential=self.sequential)
@@ -206,6 +214,21 @@ class Model(Layer):
                 function = functools.partial(method, self)
             run = functools.partial(function, *inputs, **options)
             return self._runs.timed(kind, run, inputs, self._places())
+
+    def _run_first(self, kind: str, method: Callable[..., Any], inputs: Any, options: Any) -> Any:
+        """Run the first call of a model that nobody has compiled, eagerly: it makes the parameters."""
+        self._name_layers()  # for messages
+        with in_mode(self, training=kind == "training"):
+            found = method(self, *inputs, **options)
+        self._initialized = True
+        self._name_all()
+        return found if recording() is not None else as_results(found)
+
+    def _name_all(self) -> None:
+        """Give layers, and the parameters that they have made, their names, also those that optimizers know them by."""
+        self._name_layers()
+        self._name_states()
+        self._prepare_optimizers()
 
     def recover(self, timeout: float | None = None) -> list[BaseException]:
         """Make the last good versions of all that a step changes the values again, after a step that failed.
@@ -313,6 +336,8 @@ class Model(Layer):
     def save_states(self, fpath: str | os.PathLike[str], aux_states: Mapping[str, Any] | None = None) -> None:
         """Write parameters, states and what optimizers keep to a file, which appears when it is whole.
 
+        SINGA's ``load_states`` reads it, too, but for what optimizers keep, and whatever is no array.
+
         Parameters
         ----------
         fpath : str or PathLike
@@ -330,7 +355,7 @@ class Model(Layer):
         """
         self._check_compiled("save_states")
         files.check_suffix(fpath)
-        groups = {"model": {name: _values(value) for name, value in self.get_states().items()}}
+        groups = {"model": blobs.packed(self, {name: _values(value) for name, value in self.get_states().items()})}
         plain: dict[str, dict[str, Any]] = {"aux": {}, "optimizers": {}}
         for name, optimizer in self._optimizers().items():
             plain["optimizers"][name] = {}
@@ -353,7 +378,7 @@ class Model(Layer):
         Parameters
         ----------
         fpath : str or PathLike
-            A file of `save_states`.
+            A file of `save_states`, or one that SINGA has written: that has nothing of optimizers, which stay as they are.
 
         Returns
         -------
@@ -370,7 +395,7 @@ class Model(Layer):
         """
         self._check_compiled("load_states")
         groups, plain = files.read(fpath)
-        given, own = groups.get("model", {}), self.get_states()
+        given, own = blobs.unpacked(self, groups.get("model", {})), self.get_states()
         missing, unknown = sorted(set(own) - set(given)), sorted(set(given) - set(own))
         if missing or unknown:
             says = [f"it lacks {_listed(missing)}"] * bool(missing) + [f"it has {_listed(unknown)}"] * bool(unknown)
@@ -407,7 +432,9 @@ class Model(Layer):
 
 
 def singa_states(fpath: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of a model that SINGA's ``save_states`` has written, to be given to `Model.set_states`.
+    """Return the arrays of a model that SINGA's ``save_states`` has written, to be looked at, or given to `Model.set_states`.
+
+    `Model.load_states` reads such a file at once, with auxiliary states, and with weights of `weft.layer.CudnnRNN`.
 
     Parameters
     ----------
@@ -424,7 +451,8 @@ def singa_states(fpath: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     StateFileError
         If it is no such file.
     """
-    return files.read_singa(fpath)
+    groups, _ = files.read(fpath)
+    return groups.get("model", {})
 
 
 def torch_states(net: Layer, state_dict: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:

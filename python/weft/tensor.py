@@ -48,7 +48,7 @@ from weft._singa.models.functions import (
     zeros as zeros,
 )
 from weft._singa.models.tensors import Tensor as Tensor
-from weft._singa.names import into_ret as _into_ret, of_t as _of_t, of_t_x as _of_t_x
+from weft._singa.names import comparison as _comparison, into_ret as _into_ret, of_t as _of_t
 
 int32, float16, float32 = map(_as_dtype, ("int32", "float16", "float32"))
 
@@ -62,11 +62,11 @@ square = _of_t("square", _weft.square, "the squares")
 tanh = _of_t("tanh", _weft.tanh, "the hyperbolic tangents")
 zeros_like = _of_t("zeros_like", _weft.zeros_like, "zeros, as many and of the same dtype")
 ones_like = _of_t("ones_like", _weft.ones_like, "ones, as many and of the same dtype")
-lt = _of_t_x("lt", _weft.less, "where the elements of `t` are less than those of `x`")
-le = _of_t_x("le", _weft.less_equal, "where the elements of `t` are at most those of `x`")
-gt = _of_t_x("gt", _weft.greater, "where the elements of `t` are greater than those of `x`")
-ge = _of_t_x("ge", _weft.greater_equal, "where the elements of `t` are at least those of `x`")
-eq = _of_t_x("eq", _weft.equal, "where elements are equal")
+lt = _comparison("lt", _weft.less, "where the elements of `t` are less than those of `x`")
+le = _comparison("le", _weft.less_equal, "where the elements of `t` are at most those of `x`")
+gt = _comparison("gt", _weft.greater, "where the elements of `t` are greater than those of `x`")
+ge = _comparison("ge", _weft.greater_equal, "where the elements of `t` are at least those of `x`")
+eq = _comparison("eq", _weft.equal, "where elements are equal")
 add = _into_ret("add", _weft.add, "the sum")
 sub = _into_ret("sub", _weft.subtract, "the difference")
 eltwise_mult = _into_ret("eltwise_mult", _weft.multiply, "the product, element by element")

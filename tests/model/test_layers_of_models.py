@@ -133,8 +133,8 @@ def test_normalisation_keeps_running_averages() -> None:
     mean, variance = x.mean(axis=(0, 2, 3)), x.var(axis=(0, 2, 3), ddof=1)
     np.testing.assert_allclose(y.mean(axis=(0, 2, 3)), 0, atol=1e-6)
     np.testing.assert_allclose(y.std(axis=(0, 2, 3)), 1, atol=1e-4)
-    np.testing.assert_allclose(norm.running_mean.numpy(), 0.25 * mean, rtol=1e-5)
-    np.testing.assert_allclose(norm.running_var.numpy(), 0.75 + 0.25 * variance, rtol=1e-5)
+    np.testing.assert_allclose(norm.running_mean.numpy(), 0.75 * mean, rtol=1e-5)
+    np.testing.assert_allclose(norm.running_var.numpy(), 0.25 + 0.75 * variance, rtol=1e-5)
 
 
 def lstm_by_numpy(x: Any, h: Any, c: Any, p: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -184,7 +184,7 @@ def test_rnn_of_two_layers_both_ways() -> None:
                 steps.append(state)
             ways.append(np.stack(steps[::-1] if way else steps))
         y = np.concatenate(ways, axis=-1)
-    np.testing.assert_allclose(out.numpy(), y, rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(out.numpy(), y, rtol=2e-4, atol=2e-5)  # of weights as large as 1
 
 
 @pytest.mark.parametrize("mode", ["lstm", "gru", "vanilla", "relu"])
@@ -407,7 +407,7 @@ def test_an_operator_may_be_named() -> None:
 
 
 def test_tensors() -> None:
-    t = tensor.Tensor((2, 3), requires_grad=True, name="t")
+    t = tensor.Tensor((2, 3), stores_grad=True, name="t")
     t.copy_from_numpy(np.arange(6.0))
     t.copy_from_numpy(np.array([9.0]), offset=5)
     assert t.tolist() == [[0, 1, 2], [3, 4, 9]]

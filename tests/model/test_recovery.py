@@ -107,3 +107,72 @@ def test_what_was_begun_is_refused(mode: str) -> None:
 def test_a_model_that_is_not_compiled_has_nothing_to_recover() -> None:
     with pytest.raises(errors.ModelError, match="recover: Classifier is not compiled"):
         Classifier().recover()
+
+
+# Labels in the host's memory.
+
+
+class Foreign:
+    """An array as torch's: neither the dtype nor the methods are NumPy's."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array, self.shape, self.dtype = array, array.shape, "foreign.int64"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._array, dtype)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wrap", [np.asarray, Foreign], ids=["numpy", "foreign"])
+def test_labels_of_the_host_are_checked_when_they_are_handed_over(mode: str, wrap: Any) -> None:
+    given = batches(3)
+    net = trained(OPTIMIZERS[1], mode, given[:1])
+    for wrong, labels in ((99, [0, 1, 99, 2]), (-1, [0, -1, 2, 0])):
+        before = values(net)
+        with pytest.raises(IndexError, match=f"no class {wrong} among 3"):
+            net(given[1][0], wrap(np.array(labels, "i8")))
+        assert all(map(np.array_equal, values(net), before))
+        _, loss = net(given[1][0], wrap(np.array([0, 1, 2, 2], "i8")))
+        assert np.isfinite(loss.numpy()).all()
+        assert not all(map(np.array_equal, values(net), before))
+    assert net.recover() == []
+    assert net.optimizer.step_counter.item() == 3
+
+
+def test_labels_among_other_integers_are_left_to_the_loss() -> None:
+    given = batches(1)
+    net = trained(OPTIMIZERS[0], "graph", given)
+    _, loss = net(given[0][0], np.array([0, 1, 2, 0]))
+    loss.numpy()
+    _, loss = net(given[0][0], np.eye(3, dtype="f4")[[0, 1, 2, 0]])  # rows of probabilities
+    loss.numpy()
+    _, loss = net(given[0][0], np.array([[0], [1], [2], [0]]))
+    loss.numpy()
+    with pytest.raises(IndexError, match="no class 3 among 3"):
+        net(given[0][0], np.array([[0], [1], [3], [0]]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_integers_that_are_no_labels_are_not_taken_for_them(mode: str) -> None:
+    class Words(Trained):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.dense, self.loss = layer.Embedding(50, 4), layer.Linear(3), layer.SoftMaxCrossEntropy()
+
+        def forward(self, ids: Any) -> Any:
+            return self.dense(self.words(ids))
+
+    net, ids = Words(), np.array([49, 7, 30])
+    net.set_optimizer(opt.SGD(0.1))
+    net.compile([ids], **MODES[mode])
+    for labels in (tensor.from_numpy(np.array([0, 2, 1])), np.array([0, 2, 1]), np.array([1, 1, 1])):
+        assert np.isfinite(net(ids, labels)[1].numpy()).all()
+    for _ in range(2):
+        with pytest.raises(IndexError, match="no class 3 among 3"):
+            net(ids, np.array([0, 3, 1]))
+        with pytest.raises(IndexError, match="no class 4 among 3"):
+            net(np.array([[1], [2]]).reshape(2), y=np.array([0, 4]))
+    assert net.recover() == []

@@ -123,22 +123,110 @@ def test_a_file_that_is_cut_short(tmp_path: Path, length: float) -> None:
         net.load_states(tmp_path / "none")
 
 
-def test_a_file_of_singa_says_how_to_take_it_over(tmp_path: Path) -> None:
-    net, _, _ = make()
-    arrays = {name: value.numpy() + 1 for name, value in net.get_states().items()}
+def singas(path: Path, states: dict[str, Any], aux: dict[str, Any]) -> None:
+    """Write a file as SINGA does."""
     held = io.BytesIO()
-    np.savez(held, **arrays, epoch=np.ones(1))
-    kinds = {name: {"state_type": 0, "shape": array.shape, "dtype": 0} for name, array in arrays.items()}
-    with zipfile.ZipFile(tmp_path / "singa", "w") as archive:
+    np.savez(held, **states, **aux)
+    kinds = {name: {"state_type": 0, "shape": array.shape, "dtype": 0} for name, array in states.items()}
+    kinds |= {name: {"state_type": 1, "shape": array.shape, "dtype": 0} for name, array in aux.items()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("tensor_dict.npz", held.getvalue())
-        archive.writestr("states_attr.json", json.dumps(kinds | {"epoch": {"state_type": 1}}))
-    with pytest.raises(StateFileError, match=r"saved by SINGA.*singa_states"):
+        archive.writestr("states_attr.json", json.dumps(kinds))
+
+
+def read_by_singa(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a model's states and auxiliary ones as SINGA finds them: in two members, by the kind of each array."""
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(archive.namelist()) == ["states_attr.json", "tensor_dict.npz"]
+        attributes = json.loads(archive.read("states_attr.json"))
+        tensors = np.load(io.BytesIO(archive.read("tensor_dict.npz")))
+        return tuple(  # type: ignore[return-value] # of two
+            {name: tensors[name] for name in tensors.files if attributes[name]["state_type"] == kind} for kind in (0, 1)
+        )
+
+
+def test_a_file_of_singa_is_loaded(tmp_path: Path) -> None:
+    net, x, y = make(opt.SGD(0.1, momentum=0.9))
+    net(x, y)
+    kept = net.optimizer.get_states()["moments"]["dense1.W"].numpy()
+    arrays = {name: value.numpy() + 1 for name, value in net.get_states().items()}
+    singas(tmp_path / "singa", arrays, {"epoch": np.array([7], np.float32)})
+    aux = net.load_states(tmp_path / "singa")
+    assert {name: value.tolist() for name, value in aux.items()} == {"epoch": [7.0]}
+    for name, value in net.get_states().items():
+        np.testing.assert_array_equal(value.numpy(), arrays[name], name)
+    np.testing.assert_array_equal(net.optimizer.get_states()["moments"]["dense1.W"].numpy(), kept)
+    found = model.singa_states(tmp_path / "singa")
+    assert sorted(found) == sorted(arrays)
+    net.set_states(found)
+    singas(tmp_path / "other", {"conv.W": arrays["dense1.W"]}, {})
+    with pytest.raises(StateFileError, match=r"another model than Net: it lacks .* and it has 'conv.W'"):
+        net.load_states(tmp_path / "other")
+    singas(tmp_path / "singa", {}, {})
+    with zipfile.ZipFile(tmp_path / "singa", "w") as archive:
+        archive.writestr("tensor_dict.npz", b"")
+    with pytest.raises(StateFileError, match="no state file"):
         net.load_states(tmp_path / "singa")
-    net.set_states(model.singa_states(tmp_path / "singa"))
-    np.testing.assert_array_equal(net.get_states()["norm.running_var"].numpy(), arrays["norm.running_var"])
+
+
+def test_singa_reads_what_is_saved(tmp_path: Path) -> None:
+    net, x, y = make(opt.Adam(0.1))
+    net(x, y)
+    given = {"epoch": tensor.ones((1,)), "file": tensor.zeros((2,)), "dense1.W": tensor.ones((3,)), "note": "best"}
+    net.save_states(tmp_path / "net", given)
+    states, aux = read_by_singa(tmp_path / "net")
+    assert sorted(states) == sorted(net.get_states())
+    for name, value in net.get_states().items():
+        np.testing.assert_array_equal(value.numpy(), states[name])
+    assert {"epoch", "file"} <= set(aux)
+    other, _, _ = make(opt.Adam(0.1))
+    found = other.load_states(tmp_path / "net")
+    assert {name: value if name == "note" else value.tolist() for name, value in found.items()} == {
+        "epoch": [1.0],
+        "file": [0.0, 0.0],
+        "dense1.W": [1.0] * 3,
+        "note": "best",
+    }
+    assert other.optimizer.step_counter.item() == 1
+
+
+@pytest.mark.parametrize(("mode", "gates"), [("lstm", 4), ("gru", 3), ("tanh", 1)])
+def test_weights_of_cudnn_are_one_array_in_files(tmp_path: Path, mode: str, gates: int) -> None:
+    class Sequences(model.Model):
+        def __init__(self, *, bias: bool = True) -> None:
+            super().__init__()
+            self.lstm = layer.CudnnRNN(3, num_layers=2, bidirectional=True, rnn_mode=mode, bias=bias)
+
+        def forward(self, x: Any) -> Any:
+            return self.lstm(x)
+
+    x = tensor.from_numpy(np.random.default_rng(2).normal(size=(2, 4, 5)).astype("f4"))
+    net, other, bare = Sequences(), Sequences(), Sequences(bias=False)
+    for each in (net, other, bare):
+        each.compile([x], is_train=False)
+    # As cuDNN has them: all matrices, gate by gate and row by row, for each layer and direction; then all biases.
+    own = {name: value.numpy() for name, value in net.get_states().items()}
+    places = [f"{layer}{way}" for layer in ("", "_l1") for way in ("", "_reverse")]
+    pieces = []
+    for place in places:
+        for kind in ("W_x", "W_h"):
+            pieces += [own[f"lstm.{kind}{place}"][:, 3 * g : 3 * g + 3].T.ravel() for g in range(gates)]
+    for place in places:
+        pieces += [own[f"lstm.{kind}{place}"] for kind in ("B_x", "B_h")]
     net.save_states(tmp_path / "net")
-    with pytest.raises(StateFileError, match="no state file of SINGA"):
-        model.singa_states(tmp_path / "net")
+    states, _ = read_by_singa(tmp_path / "net")
+    assert list(states) == ["lstm.W"]
+    np.testing.assert_array_equal(states["lstm.W"], np.concatenate(pieces))
+    singas(tmp_path / "singa", states, {})
+    other.load_states(tmp_path / "singa")
+    np.testing.assert_array_equal(other(x).numpy(), net(x).numpy())
+    with pytest.raises(StateFileError, match="has biases, and"):
+        bare.load_states(tmp_path / "singa")
+    bare.save_states(tmp_path / "bare")
+    bare.load_states(tmp_path / "bare")
+    singas(tmp_path / "short", {"lstm.W": states["lstm.W"][1:]}, {})
+    with pytest.raises(StateFileError, match=r"lstm.W is of shape .*, and .* weights"):
+        net.load_states(tmp_path / "short")
 
 
 def test_names_are_exact_and_nothing_changes_where_one_does_not_fit() -> None:

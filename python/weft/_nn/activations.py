@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
-from weft._call.operands import as_array
-from weft._core import Loop, NDArray
+from weft._core import Loop, Native
 from weft._nn.arguments import floating, refuse
 from weft._nn.facts import takes_any
 from weft._nn.gaussian import cumulative
@@ -25,8 +23,10 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._call.calls import DType, Elements
+    from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
+    from weft._core import NDArray
+    from weft._nn.running import Make
 
 _DENSITY = 1 / math.sqrt(2 * math.pi)
 
@@ -64,24 +64,16 @@ def _sigmoid_of(x: Elements) -> Elements:
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
 
 
-@cache
-def _loop(name: str, dtype: DType) -> Loop | None:
-    return Loop.activation(name, dtype)
+def _making(name: str, default: float | None) -> Make:
+    """Return what makes the loop of an activation, or of its gradient, with the number that it takes besides."""
 
+    def make(results: tuple[Aval, ...], _: tuple[Aval, ...], **attributes: float) -> Any:
+        loop = Loop.activation(name, results[0].dtype)
+        if loop is None or default is None:
+            return loop
+        return loop, (next(iter(attributes.values()), default),)
 
-def _pushing(name: str, default: float | None) -> Callable[..., bool]:
-    """Return what pushes an activation, or its gradient, with the number that it takes besides."""
-
-    def push(outputs: tuple[NDArray], operands: tuple[Any, ...], **attributes: float) -> bool:
-        dtype = outputs[0].dtype
-        loop = _loop(name, dtype)
-        if loop is None or any(not isinstance(x, NDArray) or x.dtype != dtype for x in operands):
-            return False
-        numbers = () if default is None else (next(iter(attributes.values()), default),)
-        loop.push(outputs, (*operands, *numbers))
-        return True
-
-    return push
+    return make
 
 
 @register_op("nn.relu", infer=_rule("nn.relu"), inplace=[(0, 0)])
@@ -150,8 +142,8 @@ _NUMBERS = {_relu: None, _leaky_relu: 0.01, _elu: 1.0, _sigmoid: None, _softplus
 for _op, _number in _NUMBERS.items():
     state(_op, layout=takes_any)
     for _each in (_op, get_op(f"{_op.name}_data")):
-        push = _pushing(_each.name.removeprefix("nn."), _number)
-        state(_each, infer_shape="same", infer_type="same", push=push)
+        state(_each, infer_shape="same", infer_type="same")
+        _each._run_by(Native.by(_making(_each.name.removeprefix("nn."), _number)))
 
 
 def _by_result(name: str) -> None:
@@ -230,7 +222,7 @@ def relu(x: ArrayLike, /) -> NDArray:
     >>> weft.nn.relu([-1.0, 0.0, 2.0])
     NDArray([0., 0., 2.])
     """
-    return one(get_op("nn.relu"), as_array(x))
+    return one(_relu, x)
 
 
 def leaky_relu(x: ArrayLike, /, slope: float = 0.01) -> NDArray:
@@ -242,7 +234,7 @@ def leaky_relu(x: ArrayLike, /, slope: float = 0.01) -> NDArray:
     >>> weft.nn.leaky_relu([-1.0, 0.0, 2.0], 0.1)
     NDArray([-0.1,  0. ,  2. ])
     """
-    return one(get_op("nn.leaky_relu"), as_array(x), slope=as_number(slope, "slope"))
+    return one(_leaky_relu, x, slope=as_number(slope, "slope"))
 
 
 def elu(x: ArrayLike, /, alpha: float = 1.0) -> NDArray:
@@ -254,7 +246,7 @@ def elu(x: ArrayLike, /, alpha: float = 1.0) -> NDArray:
     >>> weft.nn.elu([-1.0, 0.0, 2.0])
     NDArray([-0.63212056,  0.        ,  2.        ])
     """
-    return one(get_op("nn.elu"), as_array(x), alpha=as_number(alpha, "alpha"))
+    return one(_elu, x, alpha=as_number(alpha, "alpha"))
 
 
 def sigmoid(x: ArrayLike, /) -> NDArray:
@@ -266,7 +258,7 @@ def sigmoid(x: ArrayLike, /) -> NDArray:
     >>> weft.nn.sigmoid([-1.0, 0.0, 1.0])
     NDArray([0.26894142, 0.5       , 0.73105858])
     """
-    return one(get_op("nn.sigmoid"), as_array(x))
+    return one(_sigmoid, x)
 
 
 def softplus(x: ArrayLike, /) -> NDArray:
@@ -278,7 +270,7 @@ def softplus(x: ArrayLike, /) -> NDArray:
     >>> weft.nn.softplus([-1.0, 0.0, 1.0])
     NDArray([0.31326169, 0.69314718, 1.31326169])
     """
-    return one(get_op("nn.softplus"), as_array(x))
+    return one(_softplus, x)
 
 
 def gelu(x: ArrayLike, /) -> NDArray:
@@ -290,4 +282,4 @@ def gelu(x: ArrayLike, /) -> NDArray:
     >>> weft.nn.gelu([-1.0, 0.0, 1.0])
     NDArray([-0.15865525,  0.        ,  0.84134475])
     """
-    return one(get_op("nn.gelu"), as_array(x))
+    return one(_gelu, x)

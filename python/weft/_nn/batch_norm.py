@@ -81,7 +81,8 @@ def _batch_norm(
     np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
 
 
-state(_batch_norm, infer_shape=_shapes, infer_type="same", push=channel_kernel("nn.batch_norm", "normal", 0))
+state(_batch_norm, infer_shape=_shapes, infer_type="same")
+_batch_norm._run_by(channel_kernel("nn.batch_norm", "normal", 0))
 
 
 def _infer_train(x: Aval, gamma: Aval, beta: Aval, *, eps: float = 1e-5, axis: int = 1) -> tuple[Aval, Aval, Aval]:
@@ -121,7 +122,8 @@ def _batch_norm_train(
     np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
 
 
-state(_batch_norm_train, infer_shape=_shapes, infer_type="same", push=channel_kernel("nn.batch_norm_train", "train", 0))
+state(_batch_norm_train, infer_shape=_shapes, infer_type="same")
+_batch_norm_train._run_by(channel_kernel("nn.batch_norm_train", "train", 0))
 
 
 def _infer_train_data(
@@ -158,7 +160,8 @@ def _batch_norm_data(
     dgamma[...], dbeta[...] = moment, total
 
 
-state(_batch_norm_data, infer_type="same", push=channel_kernel("nn.batch_norm_data", "gradient", 1))
+state(_batch_norm_data, infer_type="same")
+_batch_norm_data._run_by(channel_kernel("nn.batch_norm_data", "gradient", 1))
 
 
 def _normal(x: Any, mean: Any, variance: Any, eps: float, axis: int) -> tuple[Any, Any]:
@@ -262,7 +265,7 @@ def batch_norm(
     """
     x = as_array(x)
     vectors = [as_array(each, x) for each in (gamma, beta, mean, variance)]
-    return one(get_op("nn.batch_norm"), x, *vectors, eps=as_number(eps, "eps"), axis=plain(axis))
+    return one(_batch_norm, x, *vectors, eps=as_number(eps, "eps"), axis=plain(axis))
 
 
 def batch_norm_train(

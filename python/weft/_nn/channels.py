@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.views import view
-from weft._core import Kernel, NDArray, copy_elements
+from weft._core import Kernel, Native, NDArray, copy_elements
 from weft._nn.arguments import refuse
-from weft._nn.running import around, run
+from weft._nn.running import around
 from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
 from weft._registry.defaults import state
@@ -19,10 +18,7 @@ from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from weft._call.calls import DType, Elements
-    from weft._registry.shapes import Shape
+    from weft._call.calls import Elements
 
 
 def across(v: Elements, ndim: int, axis: int) -> Elements:
@@ -35,19 +31,16 @@ def others_of(ndim: int, axis: int) -> tuple[int, ...]:
     return tuple(at for at in range(ndim) if at != axis % ndim)
 
 
-@lru_cache(maxsize=1024)
-def _channels(name: str, what: str, dtype: DType, shape: Shape, axis: int, eps: float) -> Kernel | None:
-    return None if 0 in shape else Kernel.channels(name, what, dtype, around(shape, axis), eps)
+def channel_kernel(name: str, what: str, data: int) -> Native:
+    """Return how the core computes an op on channels, whose data are operand `data`."""
 
-
-def channel_kernel(name: str, what: str, data: int) -> Callable[..., bool]:
-    """Return what pushes an op on channels, whose data are operand `data`."""
-
-    def push(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, axis: int = 1, eps: float = 1e-5) -> bool:
+    def make(
+        results: tuple[Aval, ...], operands: tuple[Aval, ...], *, axis: int = 1, eps: float = 1e-5
+    ) -> Kernel | None:
         shape = operands[data].shape
-        return run(_channels(name, what, outputs[0].dtype, shape, axis, eps), outputs, operands)
+        return None if 0 in shape else Kernel.channels(name, what, results[0].dtype, around(shape, axis), eps)
 
-    return push
+    return Native.by(make)
 
 
 def _infer_sum(x: Aval, *, axis: int = 1) -> Aval:
@@ -59,7 +52,8 @@ def _channel_sum(out: Elements, x: Elements, *, axis: int = 1) -> None:
     out[...] = x.sum(axis=others_of(x.ndim, axis))
 
 
-state(_channel_sum, infer_type="same", push=channel_kernel("nn.channel_sum", "sum", 0))
+state(_channel_sum, infer_type="same")
+_channel_sum._run_by(channel_kernel("nn.channel_sum", "sum", 0))
 
 
 def _infer_over(v: Aval, like: Aval, *, axis: int = 1) -> Aval:

@@ -22,12 +22,11 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._core import Kernel
+from weft._core import Kernel, Native
 from weft._nn.arguments import describe, fixed, floating, known, plain, refuse
 from weft._nn.channels import channel_sum
 from weft._nn.facts import along, cost_of, divided, elements, first, join, rank_of, takes_plain, times
 from weft._nn.onednn import onednn
-from weft._nn.running import run
 from weft._nn.windows import numbers, pads, windows_of
 from weft._ops.unbroadcast import is_known
 from weft._registry.avals import Aval
@@ -210,11 +209,10 @@ def _conv(out: Elements, x: Elements, weight: Elements, *bias: Elements, **given
         out += bias[0].reshape(-1, *(1,) * (out.ndim - 2))
 
 
-def _push_conv(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
-    (out,), (x, weight) = outputs, operands[:2]
+def _make_conv(results: tuple[Aval, ...], operands: tuple[Aval, ...], **attributes: Any) -> Kernel | None:
+    (out,), (x, weight) = results, operands[:2]
     shapes, bias = (x.shape, weight.shape, out.shape), len(operands) > 2  # data and weights
-    kernel = product("nn.conv", "results", out.dtype, *shapes, bias, **attributes)
-    return run(kernel, outputs, operands)
+    return product("nn.conv", "results", out.dtype, *shapes, bias, **attributes)
 
 
 state(
@@ -223,8 +221,8 @@ state(
     infer_type="same",
     layout=takes_plain,
     cost=cost_of(lambda x, w: elements(w) * elements(x) / max(x[1], 1)),
-    push=_push_conv,
 )
+_conv._run_by(Native.by(_make_conv))
 
 
 def _lengths(op: str, g: Aval, like: tuple[Aval, ...], size: Any) -> Shape:
@@ -272,10 +270,9 @@ def _conv_data(out: Elements, g: Elements, weight: Elements, *like: Elements, **
     add_data(out, g, weight, windows, groups)
 
 
-def _push_data(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
-    (out,), (g, weight) = outputs, operands[:2]
-    kernel = product("nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, False, **attributes)
-    return run(kernel, outputs, operands[:2])
+def _make_data(results: tuple[Aval, ...], operands: tuple[Aval, ...], **attributes: Any) -> Kernel | None:
+    (out,), (g, weight) = results, operands[:2]
+    return product("nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, False, **attributes)
 
 
 state(
@@ -283,8 +280,8 @@ state(
     infer_type="same",
     ignores=(2,),
     cost=cost_of(lambda g, w: elements(g) * elements(w) / max(w[0], 1)),
-    push=_push_data,
 )
+_conv_data._run_by(Native.by(_make_data))
 
 
 def _infer_weight(
@@ -318,10 +315,9 @@ def _conv_weight(out: Elements, x: Elements, g: Elements, *like: Elements, **giv
         out[place] = np.matmul(results, data).sum(0).reshape(out.shape[:2])
 
 
-def _push_weight(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
-    (out,), (x, g) = outputs, operands[:2]
-    kernel = product("nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, False, **attributes)
-    return run(kernel, outputs, operands[:2])
+def _make_weight(results: tuple[Aval, ...], operands: tuple[Aval, ...], **attributes: Any) -> Kernel | None:
+    (out,), (x, g) = results, operands[:2]
+    return product("nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, False, **attributes)
 
 
 state(
@@ -329,8 +325,8 @@ state(
     infer_type="same",
     ignores=(2,),
     cost=cost_of(lambda x, g: elements(x) * elements(g) / max(g[0], 1)),
-    push=_push_weight,
 )
+_conv_weight._run_by(Native.by(_make_weight))
 
 
 _WINDOW = ("stride", "padding", "dilation", "groups")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from weft._call.calls import one
 from weft._call.filling import fill
 from weft._call.operands import as_array
 from weft._call.views import view
-from weft._core import NDArray, kernel_cross_entropy
+from weft._core import Native, NDArray, kernel_cross_entropy
 from weft._nn.arguments import chosen, floating, refuse, spoiled
-from weft._nn.running import run
 from weft._nn.softmax import log_softmax, log_softmax_of, softmax, total
 from weft._ops.unbroadcast import apply, is_known
 from weft._registry.avals import Aval
@@ -26,10 +24,9 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._call.calls import DType, Elements
+    from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
     from weft._core import Kernel
-    from weft._registry.shapes import Shape
 
 
 def _check_labels(op: str, logits: Aval, labels: Aval) -> bool:
@@ -50,20 +47,15 @@ def _check_labels(op: str, logits: Aval, labels: Aval) -> bool:
     return True
 
 
-@lru_cache(maxsize=1024)
-def _kernel(name: str, dtype: DType, logits: Shape, gradient: bool, classes: DType | None) -> Kernel | None:
-    if 0 in logits:
-        return None
-    return kernel_cross_entropy(name, dtype, [math.prod(logits[:-1]), logits[-1]], gradient, classes)
-
-
-def _push_cross_entropy(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
-    """Push the loss of logits and labels, or, with gradients before them, its gradient."""
+def _make_cross_entropy(results: tuple[Aval, ...], operands: tuple[Aval, ...]) -> Kernel | None:
+    """Return the kernel of the loss of logits and labels, or, with gradients before them, of its gradient."""
     logits, labels = operands[-2:]
-    gradient, rows = len(operands) == 3, labels.ndim == logits.ndim  # gradients, logits, labels
+    shape, gradient = logits.shape, len(operands) == 3  # gradients, logits, labels
+    if 0 in shape:
+        return None
     name = "nn.cross_entropy_data" if gradient else "nn.cross_entropy"
-    kernel = _kernel(name, outputs[0].dtype, logits.shape, gradient, None if rows else labels.dtype)
-    return run(kernel, outputs, operands, integers=None if rows else len(operands) - 1)
+    classes = None if len(labels.shape) == len(shape) else labels.dtype
+    return kernel_cross_entropy(name, results[0].dtype, [math.prod(shape[:-1]), shape[-1]], gradient, classes)
 
 
 def _infer_cross_entropy(logits: Aval, labels: Aval) -> Aval:
@@ -110,7 +102,7 @@ def _cross_entropy_data(out: Elements, g: Elements, logits: Elements, labels: El
 
 
 for _op in (_cross_entropy, _cross_entropy_data):
-    state(_op, push=_push_cross_entropy)
+    _op._run_by(Native.by(_make_cross_entropy))
 
 
 @gradient_of("nn.cross_entropy", inputs=[0, 1])
@@ -247,4 +239,4 @@ def cross_entropy(logits: ArrayLike, labels: ArrayLike) -> NDArray:
     NDArray([0.69314718, 0.00671535])
     """
     logits = as_array(logits)
-    return one(get_op("nn.cross_entropy"), logits, as_array(labels, logits))
+    return one(_cross_entropy, logits, as_array(labels, logits))

@@ -237,4 +237,4 @@ def dense(
     """
     x = as_array(x)
     operands = [x, as_array(weight, x), *([] if bias is None else [as_array(bias, x)])]
-    return one(get_op("nn.dense"), *operands, **known(units=plain(units)), flatten=bool(flatten))
+    return one(_dense, *operands, **known(units=plain(units)), flatten=bool(flatten))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._core import NDArray, kernel_lookup
+from weft._core import Native, NDArray, kernel_lookup
 from weft._nn.arguments import chosen, refuse, spoiled
 from weft._nn.facts import along, join
-from weft._nn.running import run
 from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
 from weft._registry.defaults import state
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import Kernel
     from weft._nn.facts import Shapes
+    from weft._registry.shapes import Shape
 
 
 def _infer_embedding(indices: Aval, weight: Aval) -> Aval:
@@ -65,19 +64,18 @@ def _embedding(out: Elements, indices: Elements, weight: Elements) -> None:
     out[...] = spoiled(weight[rows], wrong)
 
 
-@lru_cache(maxsize=1024)
-def _lookup(name: str, dtype: DType, numbers: DType, sizes: tuple[int, int, int], gradient: bool) -> Kernel | None:
-    return None if 0 in sizes else kernel_lookup(name, dtype, numbers, list(sizes), gradient)
+def _lookup(name: str, dtype: DType, indices: Aval, table: Shape, *, gradient: bool) -> Kernel | None:
+    sizes = [math.prod(indices.shape), table[0], math.prod(table[1:])]
+    return None if 0 in sizes else kernel_lookup(name, dtype, indices.dtype, sizes, gradient)
 
 
-def _push_embedding(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
+def _make_embedding(results: tuple[Aval, ...], operands: tuple[Aval, ...]) -> Kernel | None:
     indices, weight = operands
-    sizes = (indices.size, weight.shape[0], math.prod(weight.shape[1:]))
-    kernel = _lookup("nn.embedding", outputs[0].dtype, indices.dtype, sizes, gradient=False)
-    return run(kernel, outputs, operands, integers=0)
+    return _lookup("nn.embedding", results[0].dtype, indices, weight.shape, gradient=False)
 
 
-state(_embedding, infer_shape=_shapes, push=_push_embedding)
+state(_embedding, infer_shape=_shapes)
+_embedding._run_by(Native.by(_make_embedding))
 
 
 def _infer_embedding_weight(g: Aval, indices: Aval, like: Aval) -> Aval:
@@ -94,14 +92,13 @@ def _embedding_weight(out: Elements, g: Elements, indices: Elements, like: Eleme
     np.add.at(out, rows.reshape(-1), spoiled(g, wrong).reshape(rows.size, *out.shape[1:]))
 
 
-def _push_embedding_weight(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
-    (out,), (g, indices) = outputs, operands[:2]
-    sizes = (indices.size, out.shape[0], math.prod(out.shape[1:]))
-    kernel = _lookup("nn.embedding_weight", out.dtype, indices.dtype, sizes, gradient=True)
-    return run(kernel, outputs, (g, indices), integers=1)
+def _make_embedding_weight(results: tuple[Aval, ...], operands: tuple[Aval, ...]) -> Kernel | None:
+    (out,), indices = results, operands[1]
+    return _lookup("nn.embedding_weight", out.dtype, indices, out.shape, gradient=True)
 
 
-state(_embedding_weight, ignores=(2,), push=_push_embedding_weight)
+state(_embedding_weight, ignores=(2,))
+_embedding_weight._run_by(Native.by(_make_embedding_weight))
 
 
 @gradient_of("nn.embedding", inputs=[0])
@@ -138,4 +135,4 @@ def embedding(indices: ArrayLike, weight: ArrayLike) -> NDArray:
     """
     like = weight if isinstance(weight, NDArray) or is_symbol(weight) else None
     indices = as_array(indices, like)
-    return one(get_op("nn.embedding"), indices, as_array(weight, indices))
+    return one(_embedding, indices, as_array(weight, indices))

@@ -6,17 +6,15 @@ Gates lie side by side along the last axis: i, f, g, o of an LSTM, r, z, n of a 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.views import view
-from weft._core import NDArray, copy_elements, kernel_cells
+from weft._core import Native, NDArray, copy_elements, kernel_cells
 from weft._nn.activations import sigmoid
 from weft._nn.arguments import floating, refuse
 from weft._nn.composite import pull
-from weft._nn.running import run
 from weft._ops.elementwise import tanh
 from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval
@@ -25,11 +23,9 @@ from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from weft._call.calls import DType, Elements
+    from weft._call.calls import Elements
     from weft._core import Kernel
-    from weft._registry.shapes import Shape
+    from weft._nn.running import Make
 
 
 def _logistic(x: Elements) -> Elements:
@@ -130,22 +126,21 @@ def _gru_gates_data(
     dzx[...], dzh[...], before[...] = gru_backward(dh, gates, h)
 
 
-@lru_cache(maxsize=1024)
-def _cells(name: str, gates: str, dtype: DType, state: Shape) -> Kernel | None:
-    return None if 0 in state else kernel_cells(name, dtype, gates, [math.prod(state[:-1]), state[-1]])
+def _making(name: str, gates: str) -> Make:
+    """Return what makes the kernel of a cell's gates, or of their gradients; the last operand has the shape of the states."""
 
+    def make(results: tuple[Aval, ...], operands: tuple[Aval, ...]) -> Kernel | None:
+        states = operands[-1].shape
+        if 0 in states:
+            return None
+        return kernel_cells(name, results[0].dtype, gates, [math.prod(states[:-1]), states[-1]])
 
-def _pushing(name: str, gates: str) -> Callable[..., bool]:
-    """Return what pushes a cell's gates, or their gradients; the last operand has the shape of the states."""
-
-    def push(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...]) -> bool:
-        return run(_cells(name, gates, outputs[0].dtype, operands[-1].shape), outputs, operands)
-
-    return push
+    return make
 
 
 for _op in (_lstm_gates, _lstm_gates_data, _gru_gates, _gru_gates_data):
-    state(_op, infer_type="same", push=_pushing(_op.name, _op.name.removeprefix("nn.").replace("_gates", "")))
+    state(_op, infer_type="same")
+    _op._run_by(Native.by(_making(_op.name, _op.name.removeprefix("nn.").replace("_gates", ""))))
 
 
 def _infer_part(z: Aval, *, number: int, count: int) -> Aval:

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._core import beside, copy_elements, kernel_layer_norm
+from weft._core import Native, beside, copy_elements, kernel_layer_norm
 from weft._nn.arguments import fixed, floating, gradients_of_norm, plain, refuse
 from weft._nn.channels import channel_sum, over
 from weft._nn.composite import pull
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import Kernel, NDArray
     from weft._nn.facts import Shapes
+    from weft._nn.running import Make
     from weft._registry.shapes import Shape
 
 
@@ -78,8 +79,25 @@ def _kernel(name: str, dtype: DType, sizes: tuple[int, int], gradient: bool, eps
     return None if 0 in sizes else kernel_layer_norm(name, dtype, list(sizes), gradient, eps)
 
 
+def _making(*, gradient: bool) -> Make:
+    """Return what makes the kernel of a normalisation along the last axes, or of its gradients."""
+    name = "nn.layer_norm_data" if gradient else "nn.layer_norm"
+
+    def make(
+        results: tuple[Aval, ...], operands: tuple[Aval, ...], *, axis: Any = -1, eps: float = 1e-5
+    ) -> Kernel | None:
+        shape = operands[0].shape
+        axes = axis_tuple(axis, len(shape))
+        ahead = len(shape) - len(axes)
+        if axes != tuple(range(ahead, len(shape))):
+            return None
+        return _kernel(name, results[0].dtype, (math.prod(shape[:ahead]), math.prod(shape[ahead:])), gradient, eps)
+
+    return make
+
+
 def _pushing(*, gradient: bool) -> Callable[..., bool]:
-    """Return what pushes a normalisation of rows, or its gradients."""
+    """Return what pushes a normalisation along other axes, or its gradients, as one of turned arrays."""
     wide = 2 if gradient else 1  # so many operands have the shape of the data
     name = "nn.layer_norm_data" if gradient else "nn.layer_norm"
 
@@ -89,8 +107,6 @@ def _pushing(*, gradient: bool) -> Callable[..., bool]:
         order = [*(at for at in range(x.ndim) if at not in axes), *axes]
         length = math.prod([x.shape[at] for at in axes])
         kernel = _kernel(name, out.dtype, (x.size // max(length, 1), length), gradient, eps)
-        if order == list(range(x.ndim)):
-            return run(kernel, outputs, operands)
         turned = tuple([each.transpose(*order) for each in operands[:wide]])
         between = beside(out, turned[0].shape, out.dtype)
         if not run(kernel, (between, *outputs[1:]), (*turned, *operands[wide:])):
@@ -102,6 +118,7 @@ def _pushing(*, gradient: bool) -> Callable[..., bool]:
 
 
 state(_layer_norm, infer_shape=_shapes, infer_type="same", push=_pushing(gradient=False))
+_layer_norm._run_by(Native.by(_making(gradient=False)))
 
 
 def _infer_layer_data(g: Aval, x: Aval, gamma: Aval, *, axis: Any = -1, eps: float = 1e-5) -> tuple[Aval, Aval, Aval]:
@@ -137,6 +154,7 @@ def _layer_norm_data(
 
 
 state(_layer_norm_data, infer_type="same", push=_pushing(gradient=True))
+_layer_norm_data._run_by(Native.by(_making(gradient=True)))
 
 
 def _spread(v: Any, x: Any, axes: Shape) -> Any:
@@ -205,4 +223,4 @@ def layer_norm(x: ArrayLike, gamma: ArrayLike, beta: ArrayLike, *, axis: Any = -
     """
     x = as_array(x)
     at = plain(axis) if is_index(axis) else tuple(sorted(as_shape(plain(axis))))
-    return one(get_op("nn.layer_norm"), x, as_array(gamma, x), as_array(beta, x), axis=at, eps=as_number(eps, "eps"))
+    return one(_layer_norm, x, as_array(gamma, x), as_array(beta, x), axis=at, eps=as_number(eps, "eps"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
-from weft._call.operands import as_array
-from weft._core import kernel_neighbours
+from weft._core import Native, kernel_neighbours
 from weft._nn.arguments import floating, plain, refuse
 from weft._nn.composite import through
 from weft._nn.facts import takes_plain
-from weft._nn.running import around, run
+from weft._nn.running import around
 from weft._ops.elementwise import square
 from weft._registry.avals import Aval
 from weft._registry.defaults import state
@@ -50,20 +48,21 @@ def _window_sum(out: Elements, x: Elements, *, size: int, reverse: bool = False)
             out[:, first:last] += x[:, first + apart : last + apart]
 
 
-@lru_cache(maxsize=1024)
 def _neighbours(
     name: str, dtype: DType, shape: Shape, reach: tuple[int, int], normal: tuple[float, float, float] | None
 ) -> Kernel | None:
     return None if 0 in shape else kernel_neighbours(name, dtype, around(shape, 1), reach, normal)
 
 
-def _push_window_sum(outputs: tuple[NDArray], operands: tuple[Any, ...], *, size: int, reverse: bool = False) -> bool:
+def _make_window_sum(
+    results: tuple[Aval, ...], _: tuple[Aval, ...], *, size: int, reverse: bool = False
+) -> Kernel | None:
     reach = ((size - 1) // 2, size // 2) if reverse else (size // 2, (size - 1) // 2)
-    kernel = _neighbours("nn.window_sum", outputs[0].dtype, outputs[0].shape, reach, None)
-    return run(kernel, outputs, operands)
+    return _neighbours("nn.window_sum", results[0].dtype, results[0].shape, reach, None)
 
 
-state(_window_sum, infer_shape="same", infer_type="same", push=_push_window_sum)
+state(_window_sum, infer_shape="same", infer_type="same")
+_window_sum._run_by(Native.by(_make_window_sum))
 
 
 @gradient_of("nn.window_sum")
@@ -92,15 +91,15 @@ def _lrn(out: Elements, x: Elements, *, size: int, alpha: float, beta: float, k:
     np.multiply(x, total ** x.dtype.type(-beta), out=out)
 
 
-def _push_lrn(
-    outputs: tuple[NDArray], operands: tuple[Any, ...], *, size: int, alpha: float, beta: float, k: float
-) -> bool:
+def _make_lrn(
+    results: tuple[Aval, ...], _: tuple[Aval, ...], *, size: int, alpha: float, beta: float, k: float
+) -> Kernel | None:
     reach = (size // 2, (size - 1) // 2)
-    kernel = _neighbours("nn.lrn", outputs[0].dtype, outputs[0].shape, reach, (alpha / size, k, -beta))
-    return run(kernel, outputs, operands)
+    return _neighbours("nn.lrn", results[0].dtype, results[0].shape, reach, (alpha / size, k, -beta))
 
 
-state(_lrn, infer_shape="same", infer_type="same", layout=takes_plain, push=_push_lrn)
+state(_lrn, infer_shape="same", infer_type="same", layout=takes_plain)
+_lrn._run_by(Native.by(_make_lrn))
 gradient_of("nn.lrn", inputs=[0])(through(_lrn_of))
 
 
@@ -128,4 +127,4 @@ def lrn(x: ArrayLike, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: 
         "beta": as_number(beta, "beta"),
         "k": as_number(k, "k"),
     }
-    return one(get_op("nn.lrn"), as_array(x), **given)
+    return one(_lrn, x, **given)

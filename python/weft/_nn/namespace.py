@@ -1,5 +1,6 @@
 """The functions of `weft.nn`, for rooms that make operators of them."""
 
+from weft._nn import halves as _halves
 from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
 from weft._nn.attention import scaled_dot_product_attention
 from weft._nn.batch_norm import batch_norm, batch_norm_train
@@ -26,3 +27,5 @@ log_softmax = _deferring("nn.log_softmax", log_softmax)
 softmax = _deferring("nn.softmax", softmax)
 rnn = _deferring("nn.rnn", rnn)
 scaled_dot_product_attention = _deferring("nn.scaled_dot_product_attention", scaled_dot_product_attention)
+
+_halves.declare()

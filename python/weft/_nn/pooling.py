@@ -6,17 +6,14 @@ takes elements of another array from there. ``nn.avg_pool_data`` is the transpos
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
-from weft._call.operands import as_array
-from weft._core import Kernel
+from weft._core import Kernel, Native
 from weft._nn.arguments import floating, plain, refuse
 from weft._nn.facts import along, first, join, takes_plain
-from weft._nn.running import run
 from weft._nn.windows import three, windows_of
 from weft._ops.unbroadcast import stand_in
 from weft._registry.avals import Aval
@@ -48,7 +45,6 @@ def pooled(
     return found
 
 
-@lru_cache(maxsize=1024)
 def _kernel(name: str, pool: str, dtype: DType, shape: Shape, include: bool | None, **given: Any) -> Kernel | None:
     if 0 in shape:
         return None
@@ -61,19 +57,18 @@ def _kernel(name: str, pool: str, dtype: DType, shape: Shape, include: bool | No
     return Kernel.pooling(name, pool, dtype, shape[0] * shape[1], windows.described, reach)
 
 
-def _pushing(name: str, pool: str, *, data: int | None) -> Callable[..., bool]:
-    """Return what pushes a pooling; its data, of which at least the shape counts, are operand `data`, or the result."""
+def _pooling(name: str, pool: str, *, data: int | None) -> Native:
+    """Return how the core pools; the data, of which at least the shape counts, are operand `data`, or the result."""
 
-    def push(
-        outputs: tuple[NDArray], operands: tuple[NDArray, ...], *, count_include_pad: bool | None = None, **given: Any
-    ) -> bool:
-        shape = outputs[0].shape if data is None else operands[data].shape
+    def make(
+        results: tuple[Aval, ...], operands: tuple[Aval, ...], *, count_include_pad: bool | None = None, **given: Any
+    ) -> Kernel | None:
+        shape = results[0].shape if data is None else operands[data].shape
         if pool in ("mean", "to_mean"):
-            operands = operands[:1]
             count_include_pad = count_include_pad is None or count_include_pad
-        return run(_kernel(name, pool, outputs[0].dtype, shape, count_include_pad, **given), outputs, operands)
+        return _kernel(name, pool, results[0].dtype, shape, count_include_pad, **given)
 
-    return push
+    return Native.by(make)
 
 
 def _shapes(op: str) -> Callable[..., tuple[Shapes, Shapes]]:
@@ -117,8 +112,8 @@ state(
     infer_shape=_shapes("nn.max_pool"),
     infer_type="same",
     layout=takes_plain,
-    push=_pushing("nn.max_pool", "largest", data=0),
 )
+_max_pool._run_by(_pooling("nn.max_pool", "largest", data=0))
 
 
 def _largest(x: Elements, windows: Windows) -> Elements:
@@ -155,7 +150,8 @@ def _max_pool_data(out: Elements, g: Elements, x: Elements, **given: Any) -> Non
     out[...] = padded[windows.inner]
 
 
-state(_max_pool_data, infer_type="same", push=_pushing("nn.max_pool", "to_largest", data=1))
+state(_max_pool_data, infer_type="same")
+_max_pool_data._run_by(_pooling("nn.max_pool", "to_largest", data=1))
 
 
 def _infer_take(
@@ -177,7 +173,8 @@ def _max_pool_take(out: Elements, t: Elements, x: Elements, **given: Any) -> Non
         out += np.where(chosen == number, padded[where], 0)
 
 
-state(_max_pool_take, infer_type="same", push=_pushing("nn.max_pool", "of_largest", data=1))
+state(_max_pool_take, infer_type="same")
+_max_pool_take._run_by(_pooling("nn.max_pool", "of_largest", data=1))
 
 
 def _infer_avg(
@@ -235,8 +232,8 @@ state(
     infer_shape=_shapes("nn.avg_pool"),
     infer_type="same",
     layout=takes_plain,
-    push=_pushing("nn.avg_pool", "mean", data=0),
 )
+_avg_pool._run_by(_pooling("nn.avg_pool", "mean", data=0))
 
 
 def _infer_avg_data(
@@ -266,7 +263,8 @@ def _avg_pool_data(out: Elements, g: Elements, like: Elements, *, count_include_
     out[...] = padded[windows.inner]
 
 
-state(_avg_pool_data, infer_type="same", ignores=(1,), push=_pushing("nn.avg_pool", "to_mean", data=None))
+state(_avg_pool_data, infer_type="same", ignores=(1,))
+_avg_pool_data._run_by(_pooling("nn.avg_pool", "to_mean", data=None))
 
 
 @gradient_of("nn.max_pool", inputs=[0])
@@ -325,7 +323,7 @@ def max_pool(x: ArrayLike, kernel: Any, *, stride: Any = None, padding: Any = 0,
     >>> weft.nn.max_pool([[[1.0, 3.0, 2.0, 5.0, 4.0]]], 2, ceil_mode=True).tolist()
     [[[3.0, 5.0, 4.0]]]
     """
-    return one(get_op("nn.max_pool"), as_array(x), **_attributes(kernel, stride, padding, ceil_mode=ceil_mode))
+    return one(_max_pool, x, **_attributes(kernel, stride, padding, ceil_mode=ceil_mode))
 
 
 def avg_pool(
@@ -353,7 +351,7 @@ def avg_pool(
     [[[2.0, 4.0]]]
     """
     attributes = _attributes(kernel, stride, padding, ceil_mode=ceil_mode)
-    return one(get_op("nn.avg_pool"), as_array(x), **attributes, count_include_pad=bool(count_include_pad))
+    return one(_avg_pool, x, **attributes, count_include_pad=bool(count_include_pad))
 
 
 def _attributes(kernel: Any, stride: Any, padding: Any, *, ceil_mode: bool) -> dict[str, Any]:

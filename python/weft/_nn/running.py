@@ -10,7 +10,14 @@ from weft._registry.op import get_op
 from weft._registry.shapes import contiguous_strides
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from weft._core import Loop
     from weft._registry.shapes import Shape
+
+    #: Returns how the core computes a call, once for its avals of results and of operands, and its attributes: see `Native.by`.
+    Make: TypeAlias = Callable[..., Kernel | Loop | tuple[Loop, tuple[float, ...]] | None]
 
 
 def is_plain(x: NDArray) -> bool:

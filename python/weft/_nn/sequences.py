@@ -14,7 +14,7 @@ import numpy as np
 
 from weft._call.filling import fill
 from weft._call.views import view
-from weft._core import NDArray, beside, copy_elements, kernel_sequence
+from weft._core import Native, NDArray, beside, copy_elements, kernel_sequence
 from weft._nn.arguments import fixed, floating, refuse
 from weft._nn.gates import gru_backward, gru_forward, lstm_backward, lstm_forward
 from weft._nn.running import run
@@ -26,10 +26,11 @@ from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError, GradientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from weft._call.calls import DType, Elements
     from weft._core import Kernel
+    from weft._nn.running import Make
     from weft._registry.shapes import Shape
 
 ACTIVATIONS = ("tanh", "relu")
@@ -56,16 +57,16 @@ def _sequence(name: str, mode: str, dtype: DType, shape: Shape, gradient: bool, 
     return None if 0 in shape else kernel_sequence(name, dtype, mode, list(shape), gradient, reverse)
 
 
-def _pushing(mode: str | None) -> Callable[..., bool]:
-    """Return what pushes a layer's steps; its results' shape is that of the first."""
+def _making(mode: str | None) -> Make:
+    """Return what makes the kernel of a layer's steps; its results' shape is that of the first."""
 
-    def push(
-        outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, activation: str = "tanh", reverse: bool = False
-    ) -> bool:
-        name, y = f"nn.{mode or 'rnn'}_sequence", outputs[0]
-        return run(_sequence(name, mode or activation, y.dtype, y.shape, False, reverse), outputs, operands)
+    def make(
+        results: tuple[Aval, ...], _: tuple[Aval, ...], *, activation: str = "tanh", reverse: bool = False
+    ) -> Kernel | None:
+        name, y = f"nn.{mode or 'rnn'}_sequence", results[0]
+        return _sequence(name, mode or activation, y.dtype, y.shape, False, reverse)
 
-    return push
+    return make
 
 
 def _backwards(mode: str, outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, reverse: bool) -> bool:
@@ -317,14 +318,11 @@ def _push_rnn_data(
     return True
 
 
-for _op, _push in (
-    (_lstm, _pushing("lstm")),
-    (_lstm_data, _push_lstm_data),
-    (_gru, _pushing("gru")),
-    (_gru_data, _push_gru_data),
-    (_rnn, _pushing(None)),
-    (_rnn_data, _push_rnn_data),
-):
+for _op, _mode in ((_lstm, "lstm"), (_gru, "gru"), (_rnn, None)):
+    state(_op, infer_type="same")
+    _op._run_by(Native.by(_making(_mode)))
+
+for _op, _push in ((_lstm_data, _push_lstm_data), (_gru_data, _push_gru_data), (_rnn_data, _push_rnn_data)):
     state(_op, infer_type="same", push=_push)
 
 

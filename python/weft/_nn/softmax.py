@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.calls import one
-from weft._call.operands import as_array
-from weft._core import Kernel
+from weft._core import Kernel, Native
 from weft._nn.arguments import floating, refuse
-from weft._nn.running import around, run
+from weft._nn.running import around
 from weft._ops.elementwise import exp
 from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval
@@ -21,26 +19,20 @@ from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from weft._call.calls import DType, Elements
+    from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
-    from weft._registry.shapes import Shape
+    from weft._nn.running import Make
 
 
-@lru_cache(maxsize=1024)
-def _rows(name: str, dtype: DType, shape: Shape, axis: int) -> Kernel | None:
-    return None if 0 in shape else Kernel.rows(f"nn.{name}", name, dtype, around(shape, axis))
+def _making(name: str) -> Make:
+    """Return what makes the kernel of a softmax, its logarithm, or the gradient of one."""
 
+    def make(results: tuple[Aval, ...], _: tuple[Aval, ...], *, axis: int = -1) -> Kernel | None:
+        shape = results[0].shape
+        return None if 0 in shape else Kernel.rows(f"nn.{name}", name, results[0].dtype, around(shape, axis))
 
-def _pushing(name: str) -> Callable[..., bool]:
-    """Return what pushes a softmax, its logarithm, or the gradient of one."""
-
-    def push(outputs: tuple[NDArray], operands: tuple[NDArray, ...], *, axis: int = -1) -> bool:
-        return run(_rows(name, outputs[0].dtype, outputs[0].shape, axis), outputs, operands)
-
-    return push
+    return make
 
 
 def _infer(op: str, x: Aval, axis: int) -> Aval:
@@ -106,7 +98,8 @@ def _log_softmax_data(out: Elements, g: Elements, y: Elements, *, axis: int = -1
 
 
 for _op in (_softmax, _softmax_data, _log_softmax, _log_softmax_data):
-    state(_op, infer_shape="same", infer_type="same", push=_pushing(_op.name.removeprefix("nn.")))
+    state(_op, infer_shape="same", infer_type="same")
+    _op._run_by(Native.by(_making(_op.name.removeprefix("nn."))))
 
 
 def total(x: Any, axis: int) -> Any:
@@ -158,7 +151,7 @@ def softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
     >>> weft.nn.softmax([0.0, 0.0])
     NDArray([0.5, 0.5])
     """
-    return one(get_op("nn.softmax"), as_array(x), axis=axis)
+    return one(_softmax, x, axis=axis)
 
 
 def log_softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
@@ -170,4 +163,4 @@ def log_softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
     >>> weft.nn.log_softmax([0.0, 0.0])
     NDArray([-0.69314718, -0.69314718])
     """
-    return one(get_op("nn.log_softmax"), as_array(x), axis=axis)
+    return one(_log_softmax, x, axis=axis)

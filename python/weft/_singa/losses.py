@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from weft._nn import namespace as nn
 from weft._numpy import namespace
 from weft._registry.symbol_hook import UnknownFactError
+from weft._singa.models.labels import check_classes
 from weft._singa.models.scalars import plain
 from weft.errors import ShapeError
 
@@ -76,6 +77,7 @@ def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:
 
 def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
     """Return labels as classes ``(N,)`` or as rows of the logits' shape."""
+    given = t
     if x.ndim == 2 and t.shape == (len(x), 1) != x.shape:  # rows of logits
         t = t.reshape(len(x))
     if x.ndim != 2 or t.shape not in {x.shape, x.shape[:1]}:
@@ -83,6 +85,8 @@ def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
             f"{name} takes logits (N, classes) with N classes or N rows of probabilities, and was given {x.shape} and "
             f"{t.shape}"
         )
+    if t.ndim == 1 and t.dtype.kind in "iu" and x.shape[1]:
+        check_classes(given, x.shape[1])
     if t.ndim == 1 and t.dtype.kind == "f":
         raise ShapeError(f"{name}: classes are integers, and the labels of shape {t.shape} are of dtype {t.dtype}")
     return t

@@ -61,9 +61,24 @@ sub: Function = _of_a_b("sub", namespace.subtract, "the difference")
 mul: Function = _of_x_y("mul", namespace.multiply, "the product, element by element")
 div: Function = _of_a_b("div", namespace.divide, "the quotient")
 pow: Function = _of_a_b("pow", namespace.pow, "the power")
-less: Function = _of_x_y("less", namespace.less, "where the elements of `x` are less than those of `y`")
-greater: Function = _of_x_y("greater", namespace.greater, "where the elements of `x` are greater than those of `y`")
-equal: Function = _of_x_y("equal", namespace.equal, "where elements are equal")
+
+
+def _numbers(found: NDArray, *operands: Any) -> NDArray:
+    """Return booleans as SINGA's comparisons have them: 0.0 and 1.0, in the dtype of what was compared if it is a floating-point one."""
+    dtypes = {x.dtype for x in operands if getattr(getattr(x, "dtype", None), "kind", "") == "f"}
+    return found.astype(dtypes.pop() if len(dtypes) == 1 else np.float32)
+
+
+def _compared(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
+    def found(x: NDArray | float, y: NDArray | float) -> NDArray:
+        return _numbers(function(plain(x), plain(y)), x, y)
+
+    return _named(name, f"1.0 {text}, and 0.0 elsewhere", found)
+
+
+less: Function = _compared("less", namespace.less, "where the elements of `x` are less than those of `y`")
+greater: Function = _compared("greater", namespace.greater, "where the elements of `x` are greater than those of `y`")
+equal: Function = _compared("equal", namespace.equal, "where elements are equal")
 
 
 def matmul(x: NDArray, w: NDArray) -> NDArray:
@@ -92,13 +107,13 @@ def of_t(name: str, function: Callable[[Any], NDArray], text: str) -> Callable[[
     return _named(name, text, found)
 
 
-def of_t_x(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
-    """Return SINGA's function of a tensor and a number or another tensor."""
+def comparison(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:
+    """Return SINGA's comparison of a tensor with a number or another tensor, of numbers that can be added up."""
 
     def found(t: NDArray, x: NDArray | float) -> NDArray:
-        return function(t, plain(x))
+        return _numbers(function(t, plain(x)), t, x)
 
-    return _named(name, text, found)
+    return _named(name, f"1.0 {text}, and 0.0 elsewhere", found)
 
 
 def into_ret(name: str, function: Callable[..., NDArray], text: str) -> Callable[..., NDArray]:

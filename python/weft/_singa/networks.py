@@ -83,7 +83,7 @@ class BatchNormHandle:
     Parameters
     ----------
     momentum : float, default: 0.9
-        How much of the running averages is kept at each step.
+        The share of the batch in the running averages at each step, as SINGA's: the rest of them is kept.
     x : object
         Ignored: nothing is chosen by it.
     eps : float, default: 1e-5
@@ -120,7 +120,7 @@ def conv2d(
 
 
 def pooling_2d(handle: PoolingHandle, x: NDArray, odd_padding: Sequence[int] = _NO_PADDING) -> NDArray:
-    """Return the greatest element, or the mean, of each window of images ``(N, C, H, W)``.
+    """Return the greatest element, or the mean, of each window of images ``(N, C, H, W)``; padding counts in neither.
 
     Examples
     --------
@@ -129,8 +129,10 @@ def pooling_2d(handle: PoolingHandle, x: NDArray, odd_padding: Sequence[int] = _
     >>> autograd.pooling_2d(autograd.PoolingHandle(), weft.arange(4.0).reshape(1, 1, 2, 2))
     NDArray([[[[3.]]]])
     """
-    pool = nn.max_pool if handle.is_max else nn.avg_pool
-    return pool(x, handle.kernel_size, stride=handle.stride, padding=sides(handle.padding, odd_padding))
+    padding = sides(handle.padding, odd_padding)
+    if handle.is_max:
+        return nn.max_pool(x, handle.kernel_size, stride=handle.stride, padding=padding)
+    return nn.avg_pool(x, handle.kernel_size, stride=handle.stride, padding=padding, count_include_pad=False)
 
 
 def batchnorm_2d(
@@ -157,11 +159,11 @@ def batchnorm_2d(
         return nn.batch_norm(x, scale, bias, running_mean, running_var, eps=handle.eps)
     y, mean, variance = nn.batch_norm_train(x, scale, bias, eps=handle.eps)
     count = x.size // max(x.shape[1], 1)
-    share = 1 - handle.momentum
+    share, kept = handle.momentum, 1 - handle.momentum
     with no_grad():
-        running_mean *= handle.momentum
+        running_mean *= kept
         running_mean += share * mean
-        running_var *= handle.momentum
+        running_var *= kept
         running_var += (share * count / max(count - 1, 1)) * variance
     return y
 

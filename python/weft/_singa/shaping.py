@@ -158,7 +158,7 @@ def scatter_elements(x: NDArray, indices: Any, updates: Any, axis: int = 0) -> N
     return result
 
 
-def onehot(axis: int, indices: NDArray, depth: int, values: Sequence[float]) -> NDArray:
+def onehot(axis: int, indices: NDArray, depth: Any, values: Sequence[float]) -> NDArray:
     """Return, for each index, `depth` elements along a new axis: ``values[1]`` at the index and ``values[0]`` elsewhere.
 
     Examples
@@ -168,6 +168,10 @@ def onehot(axis: int, indices: NDArray, depth: int, values: Sequence[float]) -> 
     NDArray([[1., 0., 0.],
              [0., 0., 1.]], dtype=float32)
     """
+    if isinstance(depth, np.ndarray) and depth.size == 1:
+        depth = depth.item()  # ONNX has it as an array of one number, of any dtype
+    if isinstance(depth, float) and depth.is_integer():
+        depth = int(depth)
     at = axis + indices.ndim + 1 if axis < 0 else axis
     places = namespace.arange(depth, dtype=indices.dtype).reshape((1,) * at + (depth,) + (1,) * (indices.ndim - at))
     hit = places == namespace.expand_dims(indices, at) % depth
@@ -176,8 +180,16 @@ def onehot(axis: int, indices: NDArray, depth: int, values: Sequence[float]) -> 
 
 
 def tile(x: NDArray, repeats: int | Sequence[int]) -> NDArray:
-    """Return the array repeated along each axis."""
-    return namespace.tile(x, (repeats,) if isinstance(repeats, int) else tuple(repeats))
+    """Return the array repeated along its first axes, as SINGA counts them; more numbers than axes make new ones in front.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.autograd.tile(weft.asarray([[1.0], [2.0]]), 2).tolist()
+    [[1.0], [2.0], [1.0], [2.0]]
+    """
+    times = (repeats,) if isinstance(repeats, int) else tuple(repeats)
+    return namespace.tile(x, times + (1,) * (x.ndim - len(times)))
 
 
 def expand(x: NDArray, shape: Sequence[int]) -> NDArray:
@@ -272,10 +284,10 @@ def globalaveragepool(x: NDArray, data_format: str = "channels_first") -> NDArra
     ----------
     x : NDArray
         Images, ``(N, C, H, W)``; or ``(N, H, W, C)`` for "channels_last".
-    data_format : {"channels_first", "channels_last"}, default: "channels_first"
-        Where the channels are.
+    data_format : {"channels_first", "channels_last", "channel_last"}, default: "channels_first"
+        Where the channels are; SINGA's tests have the third.
     """
-    if data_format not in {"channels_first", "channels_last"}:
+    if data_format not in {"channels_first", "channels_last", "channel_last"}:
         raise ArgumentValueError(
             f"globalaveragepool: data_format is 'channels_first' or 'channels_last', not {data_format!r}"
         )

@@ -11,7 +11,7 @@ from weft._program.unrecorded import outside
 from weft._singa.hints import INSTEAD_OF_LAYERS
 from weft._singa.models.batches import as_batch
 from weft._singa.models.tensors import Tensor, write
-from weft._tape.leaves import is_own_leaf
+from weft._tape.leaves import is_own_leaf, is_stored
 from weft._tape.modes import no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, ShapeError
 
@@ -155,7 +155,7 @@ class Layer:
                 if (
                     isinstance(value, NDArray)
                     and id(value) not in seen
-                    and (isinstance(value, Tensor) or name in layer._frozen or is_own_leaf(value))
+                    and (_is_state(value) or name in layer._frozen or is_own_leaf(value))
                 ):
                     seen.add(id(value))
                     found[f"{path}{self.sep}{name}" if path else name] = value
@@ -174,7 +174,7 @@ class Layer:
         >>> {name: value.shape for name, value in dense.get_params().items()}
         {'W': (3, 2), 'b': (2,)}
         """
-        return {name: value for name, value in self._arrays().items() if is_own_leaf(value)}
+        return {name: value for name, value in self._arrays().items() if is_stored(value)}
 
     def get_states(self) -> dict[str, NDArray]:
         """Return parameters and states, such as running averages, of this layer and of all inside, by name."""
@@ -242,7 +242,7 @@ class Layer:
                 )
         for layer in layers.values():
             for name, value in layer.named():
-                if isinstance(value, NDArray) and is_own_leaf(value):
+                if isinstance(value, NDArray) and is_stored(value):
                     value.requires_grad = False
                     layer._frozen.add(name)
 
@@ -321,6 +321,10 @@ class Lazy(Own):
         if fill is not None:
             fill(made)
         return made
+
+
+def _is_state(value: NDArray) -> bool:
+    return isinstance(value, Tensor) and not value._is_result
 
 
 def _initializing(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ class BatchNorm2d(Lazy):
     *args
         In the older form: the number of channels, and the momentum.
     momentum : float, default: 0.9
-        How much of the running averages is kept at each step.
+        The share of the batch in the running averages at each step; the rest of them is kept.
     eps : float, default: 1e-5
         What is added to the variance.
 

@@ -30,7 +30,7 @@ class Pooling2d(Own):
     stride : int or pair of int, optional
         How far windows move; by default their size.
     padding : int, pair, or (above, below, left, right), default: 0
-        What is put around the images: zeros, which the mean counts, and the maximum does not see.
+        What is put around the images; neither the mean nor the maximum sees it.
     is_max : bool, default: True
         Whether the greatest element is taken, and not the mean.
     pad_mode : {"NOTSET", "SAME_UPPER", "SAME_LOWER"}, default: "NOTSET"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft._numpy import namespace
 from weft._singa.layers.base import Lazy
-from weft._singa.layers.sequences import last_of, over, stacked, states_of
+from weft._singa.layers.sequences import as_many, last_of, over, stacked, states_of
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._singa.layers.sequences import Weights
+    from weft._singa.models.tensors import Tensor
 
 _GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
@@ -24,6 +25,8 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
 
     #: The names of weights of the data, of the state, and of their biases, by gate, in the order of the kernels.
     names: ClassVar[tuple[tuple[str, str, str, str], ...]]
+    #: Of the first values of matrices.
+    _deviation: ClassVar[float] = 1.0
 
     def __init__(
         self,
@@ -49,11 +52,14 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
 
+    def _fill(self, w: Tensor) -> object:
+        """Give a parameter its first values, as SINGA does: matrices normal numbers, biases zeros."""
+        return w.gaussian(0.0, self._deviation) if w.ndim == 2 else None  # a matrix; zeros otherwise
+
     def _make(self, x: NDArray) -> None:
-        """Make the parameters for sequences ``(T, N, F)``: uniform, within the root of 1 / features."""
+        """Make the parameters for sequences ``(T, N, F)``."""
         self._check(x)
         self.input_size = x.shape[2]
-        limit = 1 / math.sqrt(self.hidden_size)
         for number in range(self.num_layers):
             wide = self.input_size if number == 0 else self.hidden_size * self._directions
             for suffix in self._suffixes(number):
@@ -62,7 +68,7 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
                     if self.bias:
                         shapes |= {name: (self._rows,) for name in (b_x, b_h) if name}
                     for name, shape in shapes.items():
-                        setattr(self, name + suffix, self._parameter(shape, x, lambda w: w.uniform(-limit, limit)))
+                        setattr(self, name + suffix, self._parameter(shape, x, self._fill))
 
     @property
     def _rows(self) -> int:
@@ -108,6 +114,7 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
     ) -> tuple[NDArray, NDArray, NDArray | None]:
         self._check(x)
         count, name = self.num_layers * self._directions, self._called()
+        x = as_many(x, h0, c0)
         h = states_of(name, "h0", h0, count, x, self.hidden_size)
         c = states_of(name, "c0", c0, count, x, self.hidden_size) if self.mode == "lstm" else None
         return over(x, h, c, self._weights(), self.mode, self.dropout, lengths)
@@ -127,8 +134,8 @@ class RNN(RNN_Base):
     """A plain recurrent network: ``h = tanh(x @ Wx + h @ Wh + b)``, step by step.
 
     Called with sequences and the state before the first step: ``rnn(xs, h0)``. Sequences are a list of steps ``(N, F)``, or
-    an array ``(T, N, F)``; with `batch_first` ``(N, T, F)``. The state is ``(N, H)``, or ``(layers * directions, N, H)``.
-    It returns the states of the last layer at each step, as a list or an array, and the last one.
+    an array ``(T, N, F)``; with `batch_first` ``(N, T, F)``. The state is ``(N, H)``, or ``(layers * directions, N, H)``; one
+    sequence, or one state, serves all of the others. Matrices begin as standard normal numbers, biases as zeros. It returns the states of the last layer at each step, as a list or an array, and the last one.
 
     Parameters
     ----------
@@ -201,8 +208,8 @@ class RNN(RNN_Base):
 class LSTM(RNN_Base):
     """A long short-term memory.
 
-    Called with sequences and a pair of states before the first step: ``lstm(xs, (h0, c0))``, as `RNN`. It returns the states
-    of the last layer at each step, the last one, and the last cell.
+    Called with sequences and a pair of states before the first step: ``lstm(xs, (h0, c0))``, as `RNN`. Matrices begin as normal
+    numbers of the standard deviation 0.01, biases as zeros. It returns the states of the last layer at each step, the last one, and the last cell.
 
     Parameters
     ----------
@@ -229,6 +236,7 @@ class LSTM(RNN_Base):
     """
 
     names = tuple((f"Wx_{gate}", f"Wh_{gate}", f"Bx_{gate}", f"Bh_{gate}") for gate in "ifgo")
+    _deviation = 0.01
 
     def __init__(
         self,
@@ -339,10 +347,27 @@ class CudnnRNN(RNN_Base):
         )
         self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
 
+    def _fill(self, w: Tensor) -> object:
+        limit = 1 / math.sqrt(self.hidden_size)
+        return w.uniform(-limit, limit)
+
     def initialize(self, x: NDArray, *states: Any, **named: Any) -> None:
         """Make the parameters."""
         del states, named
         self._make(stacked(self._called(), x, batch_first=self.batch_first))
+
+    def _parts(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the names and shapes of parameters in the order in which cuDNN has them; none before they are made."""
+        if self.input_size is None:
+            return []
+        matrices: list[tuple[str, tuple[int, ...]]] = []
+        biases: list[tuple[str, tuple[int, ...]]] = []
+        for number in range(self.num_layers):
+            wide = self.input_size if number == 0 else self.hidden_size * self._directions
+            for suffix in self._suffixes(number):
+                matrices += [(f"W_x{suffix}", (wide, self._rows)), (f"W_h{suffix}", (self.hidden_size, self._rows))]
+                biases += [(f"B_x{suffix}", (self._rows,)), (f"B_h{suffix}", (self._rows,))]
+        return matrices + biases
 
     def forward(
         self, x: NDArray, hx: NDArray | None = None, cx: NDArray | None = None, seq_lengths: NDArray | None = None

@@ -40,16 +40,25 @@ def stacked(name: str, xs: Any, *, batch_first: bool) -> NDArray:
     return namespace.transpose(xs, (1, 0, 2)) if batch_first else xs
 
 
+def as_many(x: NDArray, *states: NDArray | None) -> NDArray:
+    """Return sequences, of which a single one is repeated for each of the states before the first step."""
+    counts = [state.shape[-2] for state in states if state is not None and state.ndim >= 2]  # a batch of features
+    count = max(counts, default=1)
+    return namespace.broadcast_to(x, (x.shape[0], count, x.shape[2])) if x.shape[1] == 1 < count else x
+
+
 def states_of(name: str, what: str, given: NDArray | None, count: int, x: NDArray, size: int) -> NDArray:
     """Return the states of all layers and directions before the first step, zeros if none are given."""
     shape = (count, x.shape[1], size)
     if given is None:
         return namespace.zeros(shape, x.dtype, device=x.device)
-    if given.shape == shape[1:] and count == 1:
-        return given.reshape(shape)
-    if given.shape != shape:
-        raise ShapeError(f"{name}: {what} has the shape {given.shape}, and {shape} is needed for sequences {x.shape}")
-    return given
+    whole = given.reshape((1, *given.shape)) if given.ndim == 2 and count == 1 else given  # a batch of features
+    if whole.shape == shape:
+        return whole
+    wide = {1, size} if what == "c0" else {size}  # a state is multiplied by a matrix, a cell by numbers
+    if whole.ndim == 3 and whole.shape[0] == count and whole.shape[1] in {1, shape[1]} and whole.shape[2] in wide:
+        return namespace.broadcast_to(whole, shape)
+    raise ShapeError(f"{name}: {what} has the shape {given.shape}, and {shape} is needed for sequences {x.shape}")
 
 
 def over(

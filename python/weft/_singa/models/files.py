@@ -1,4 +1,8 @@
-"""State files: arrays in an npz, their descriptions in a JSON, both in a zip."""
+"""State files: arrays in an npz, their descriptions in a JSON, both in a zip. They are SINGA's, which reads them, and more.
+
+SINGA looks at arrays of two kinds, the model's and auxiliary ones. Those of a third kind, which optimizers keep, it passes over, and
+likewise the one description that belongs to no array: whatever is no array.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,12 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, StateFileError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_ARRAYS, _HEAD = "tensors.npz", "states.json"
-_SINGA = {"tensor_dict.npz", "states_attr.json"}
-_FORMAT, _VERSION = "weft model states", 1
+_ARRAYS, _HEAD = "tensor_dict.npz", "states_attr.json"
+_FORMAT, _VERSION = "weft model states", 2
+#: Kinds of arrays by SINGA's numbers; the last one is ours.
+_MODEL, _AUX, _OTHER = 0, 1, 2
+#: SINGA's numbers of dtypes.
+_DTYPES = {"float32": 0, "float16": 1, "int32": 2, "int8": 3, "float64": 4, "uint8": 5}
 #: What reading a zip or an npz that is cut short, or was changed, raises.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OSError, NotImplementedError)
 
@@ -57,32 +64,53 @@ def write(path: str | os.PathLike[str], groups: dict[str, Arrays], plain: dict[s
     ArgumentTypeError
         If JSON does not hold a value.
     """
-    keys = [(group, name) for group, arrays in groups.items() for name in arrays]
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    head: dict[str, Any] = {}
+    for group, named in groups.items():
+        for name, array in named.items():
+            key = name if group in {"model", "aux"} and name not in arrays else f"{group}: {name}"
+            kind = {"model": _MODEL, "aux": _AUX}.get(group, _OTHER)
+            arrays[key] = array
+            head[key] = {
+                "state_type": kind,
+                "shape": list(array.shape),
+                "dtype": _DTYPES.get(array.dtype.name),
+                "group": group,
+                "name": name,
+            }
+    head[_FORMAT] = {"version": _VERSION, "plain": plain}
     try:
-        head = json.dumps({"format": _FORMAT, "version": _VERSION, "arrays": keys, "plain": plain}, indent=1)
+        text = json.dumps(head, indent=1)
     except TypeError as error:
         raise ArgumentTypeError(
             f"a state file holds arrays, numbers, strings, lists and dicts of them: {error}"
         ) from error
-    # By number in the npz: parameters may have names that no file has.
-    arrays = io.BytesIO()
-    np.savez(arrays, **{str(at): groups[group][name] for at, (group, name) in enumerate(keys)})  # type: ignore[arg-type] # by name
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder to save states in", str(target.parent))
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_HEAD, head)
-            archive.writestr(_ARRAYS, arrays.getvalue())
+            archive.writestr(_HEAD, text)
+            archive.writestr(_ARRAYS, _npz(arrays))
         Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
+def _npz(arrays: Arrays) -> bytes:
+    """Return what `numpy.savez` writes, which takes no array of the name "file"."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+    return held.getvalue()
+
+
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Arrays], dict[str, dict[str, Any]]]:
-    """Return what `write` has written.
+    """Return what `write` has written, or what SINGA has.
 
     Raises
     ------
@@ -94,40 +122,24 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Arrays], dict[str, dic
     with Path(path).open("rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                if set(archive.namelist()) >= _SINGA:
-                    wrong = (
-                        "was saved by SINGA, without an optimizer's state: take over its arrays by "
-                        "net.set_states(weft.model.singa_states(path))"
-                    )
-                else:
-                    head = json.loads(archive.read(_HEAD))
-                    if (head["format"], head["version"]) == (_FORMAT, _VERSION):
-                        return _groups(archive, head["arrays"]), head["plain"]
-                    wrong = f"is of another version, {head['format']} {head['version']}"
+                attributes = json.loads(archive.read(_HEAD))
+                own = attributes.pop(_FORMAT, {"version": _VERSION, "plain": {"aux": {}, "optimizers": {}}})
+                if own["version"] == _VERSION:
+                    return _groups(archive, attributes), own["plain"]
         except _BROKEN as error:
             other = _OTHERS.get(Path(path).suffix)
             hint = "" if other is None else f". A {Path(path).suffix} file is read by {other[1]}"
             raise StateFileError(
                 f"{path} is no state file of a model, or not the whole of one: {error}{hint}"
             ) from error
-    raise StateFileError(f"{path} {wrong}")
+    raise StateFileError(f"{path} is of another version, {_FORMAT} {own['version']}")
 
 
-def _groups(archive: zipfile.ZipFile, keys: list[tuple[str, str]]) -> dict[str, Arrays]:
+def _groups(archive: zipfile.ZipFile, attributes: dict[str, dict[str, Any]]) -> dict[str, Arrays]:
     groups: dict[str, Arrays] = {}
     with np.load(io.BytesIO(archive.read(_ARRAYS)), allow_pickle=False) as loaded:
-        for at, (group, name) in enumerate(keys):
-            groups.setdefault(group, {})[name] = loaded[str(at)]
+        for key in loaded.files:
+            found = attributes[key]
+            group = found.get("group", "model" if found["state_type"] == _MODEL else "aux")
+            groups.setdefault(group, {})[found.get("name", key)] = loaded[key]
     return groups
-
-
-def read_singa(path: str | os.PathLike[str]) -> Arrays:
-    """Return the arrays of a model that SINGA saved, by name; StateFileError if it is no such file."""
-    with Path(path).open("rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                attributes = json.loads(archive.read("states_attr.json"))
-                with np.load(io.BytesIO(archive.read("tensor_dict.npz")), allow_pickle=False) as loaded:
-                    return {name: loaded[name] for name in loaded.files if attributes[name]["state_type"] == 0}
-        except _BROKEN as error:
-            raise StateFileError(f"{path} is no state file of SINGA's: {error}") from error

@@ -36,7 +36,7 @@ def from_numpy(np_array: npt.ArrayLike, dev: Device | str | None = None) -> Tens
     """
     found = np.asarray(np_array)
     narrow = {np.dtype(np.float64): np.float32, np.dtype(np.int64): np.int32}.get(found.dtype)
-    return Tensor(data=found if narrow is None else found.astype(narrow), device=dev)
+    return Tensor(data=found, dtype=found.dtype if narrow is None else narrow, device=dev)
 
 
 def to_numpy(t: NDArray) -> npt.NDArray[Any]:
@@ -143,9 +143,17 @@ def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None
     return found if out is None else _into(out, found)
 
 
-def average(t: NDArray, axis: int | None = None) -> NDArray:
-    """Return the mean over an axis, by default over all elements."""
-    return namespace.mean(t, axis=axis)
+def average(t: NDArray, axis: int | None = None) -> NDArray | float:
+    """Return the mean over an axis, by default over all elements; of one dimension a number, after a wait.
+
+    Examples
+    --------
+    >>> from weft import tensor
+    >>> tensor.average(tensor.ones((3,)))
+    1.0
+    """
+    found = namespace.mean(t, axis=axis)
+    return float(found) if t.ndim <= 1 else found
 
 
 def sigmoid(t: NDArray) -> NDArray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weft._call.devices import device_of, new
 from weft._core import tape_forget, tape_leaf
 from weft._numpy import namespace
-from weft._tape.leaves import check_differentiable, is_own_leaf
+from weft._tape.leaves import check_differentiable, is_own_leaf, is_stored
 from weft._tape.modes import no_grad
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def _put(x: NDArray, there: NDArray, *, is_leaf: bool) -> None:
         x._become(there)
         return
     check_differentiable(there, f"a tensor whose gradient is wanted, of shape {x.shape},")
-    own = weakref.ref(x)
+    own, stores = weakref.ref(x), is_stored(x)
     try:
         tape_forget(x)  # by the core's calls, in which no interrupt comes
         x._become(there)
     finally:
-        tape_leaf(x, own)  # here, or there still
+        tape_leaf(x, own, stores)  # here, or there still

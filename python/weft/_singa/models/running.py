@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._program.function import ProgramFunction
+    from weft._singa.models.labels import Bounds
 
 #: The models whose methods run in this context: what they call of their own is plain Python.
 _running: ContextVar[tuple[int, ...]] = ContextVar("weft.model.running", default=())
@@ -41,12 +42,15 @@ class Runs:
         By what is run, and whether op by op.
     times : dict of str to Times
         By what was run.
+    bounds : dict of (str, int or str, tuple of int) to int
+        How many classes there are for labels in a place, of a shape, by what was run.
     """
 
     def __init__(self, title: str) -> None:
         self._title = title
         self.functions: dict[tuple[str, bool], ProgramFunction] = {}
         self.times: dict[str, Times] = {}
+        self.bounds: Bounds = {}
 
     def function(self, model: object, kind: str, method: Callable[..., Any], *, sequential: bool) -> ProgramFunction:
         """Return a method of a model as a program."""

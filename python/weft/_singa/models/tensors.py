@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from weft._engine.labels import cpu
 from weft._numpy import namespace
 from weft._registry.avals import as_dtype
 from weft._singa.models.moves import become_like, move
+from weft._tape.leaves import is_own_leaf, is_stored, make_leaf
 from weft._tape.modes import flag, no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
@@ -49,13 +50,14 @@ class Tensor(NDArray):
     device : Device or str, optional
         The device; by default that of `data`, or the first CPU.
     dtype : dtype-like, default: float32
-        The dtype; that of `data` if it is given.
+        The dtype, also of the values of `data`; an array of weft's keeps its own by default.
     data : array-like, optional
         The values, which are copied; zeros by default.
     requires_grad : bool, optional
         Whether its gradient is wanted; by default if `stores_grad` is set.
     stores_grad : bool, default: False
-        Whether it is a parameter, which `weft.autograd.backward` yields with its gradient.
+        Whether it is a parameter, which `weft.autograd.backward` yields with its gradient, and which optimizers update. A
+        tensor made with ``requires_grad=True`` alone is an input: `weft.autograd.gradients` has its gradient.
     creator : object, optional
         Ignored: the tape knows what made an array.
     name : str, optional
@@ -72,7 +74,9 @@ class Tensor(NDArray):
              [4., 5.]], dtype=float32)
     """
 
-    name: str | None
+    name: str | None = None
+    #: Whether it is what a model has returned, and so no state of a layer that keeps it.
+    _is_result = False
 
     def __new__(
         cls,
@@ -89,20 +93,24 @@ class Tensor(NDArray):
         if data is None:
             found = namespace.zeros(shape, dtype_of(dtype), device=where)
         else:
-            kept = None if hasattr(data, "dtype") else dtype_of(dtype)
             with no_grad():
-                found = namespace.asarray(data, kept, device=where, copy=True)
+                found = namespace.asarray(data, _dtype_among(data, dtype), device=where, copy=True)
         made = super().__new__(cls, found)
         made.name = name
         stores = flag(stores_grad, "stores_grad")
-        if stores if requires_grad is None else flag(requires_grad, "requires_grad"):
-            made.requires_grad = True
+        if stores or (requires_grad is not None and flag(requires_grad, "requires_grad")):
+            make_leaf(made, stores=stores)
         return made
 
     @property
     def data(self) -> NDArray:
-        """The tensor itself: there is nothing behind it."""
+        """The tensor itself: there is nothing behind it. What is assigned overwrites its elements, so ``p.data += x`` works."""
         return self
+
+    @data.setter
+    def data(self, value: NDArray) -> None:
+        if value is not self:
+            self.copy_data(value)
 
     @property
     def device(self) -> SingaDevice:
@@ -116,12 +124,18 @@ class Tensor(NDArray):
 
     @property
     def stores_grad(self) -> bool:
-        """Whether `weft.autograd.backward` yields it with its gradient: the same as `requires_grad`."""
-        return self.requires_grad
+        """Whether `weft.autograd.backward` yields it with its gradient, and optimizers update it.
+
+        True lets it require a gradient, too; False leaves that as it is. `requires_grad` that is set later counts as both, as of
+        any array.
+        """
+        return is_stored(self)
 
     @stores_grad.setter
     def stores_grad(self, value: bool) -> None:
-        self.requires_grad = value
+        stores = flag(value, "stores_grad")
+        if stores != is_stored(self) and (stores or is_own_leaf(self)):
+            make_leaf(self, stores=stores)
 
     def is_dummy(self) -> bool:
         """Return whether it has no name."""
@@ -194,7 +208,7 @@ class Tensor(NDArray):
 
     def clone(self) -> Tensor:
         """Return a new tensor of the same values."""
-        return Tensor(data=self, requires_grad=self.requires_grad)
+        return Tensor(data=self, dtype=self.dtype, requires_grad=self.requires_grad, stores_grad=self.stores_grad)
 
     def deepcopy(self) -> Tensor:
         """Return a new tensor of the same values, as `clone`."""
@@ -317,6 +331,11 @@ class Tensor(NDArray):
         return target
 
 
+def _dtype_among(data: Any, dtype: npt.DTypeLike) -> np.dtype[Any] | None:
+    """Return the dtype of a tensor of these values: arrays of weft's keep theirs where nobody names one."""
+    return None if isinstance(data, NDArray) and dtype is np.float32 else dtype_of(dtype)
+
+
 def _whole(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the same values in a dtype of another kind; ArgumentTypeError if they change."""
     if source.dtype.kind == "f" and dtype.kind in "iu":
@@ -342,6 +361,29 @@ def _row(matrix: NDArray, v: NDArray) -> NDArray:
     if matrix.ndim != 2 or v.shape != matrix.shape[1:]:
         raise ShapeError(f"a vector of shape {v.shape} is no row of a tensor of shape {matrix.shape}")
     return v
+
+
+def as_results(found: Any) -> Any:
+    """Return what a model returns with its arrays as tensors, on the same memory: with SINGA's methods.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._singa.models.tensors import as_results
+    >>> as_results((weft.ones(2), 3))[0].as_type("int")
+    NDArray([1, 1], dtype=int32)
+    """
+    if type(found) is NDArray:
+        made: Tensor = NDArray.__new__(Tensor, found)
+        made._is_result = True
+        if found._known:
+            made._become(found)  # the tape knows it, too
+        return made
+    if type(found) in {tuple, list}:
+        return type(found)(map(as_results, found))
+    if type(found) is dict:
+        return {key: as_results(each) for key, each in cast("Any", found).items()}
+    return found
 
 
 def write(target: NDArray, source: Any, offset: int) -> None:

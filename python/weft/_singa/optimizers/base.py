@@ -17,7 +17,7 @@ from weft._singa.models.timing import place_outside
 from weft._singa.optimizers.schedules import Constant, DecayScheduler, Range, as_schedule, computed
 from weft._tape.api import backward
 from weft._tape.modes import no_grad
-from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,6 +138,11 @@ class Optimizer:
     def prepare(self, parameters: Mapping[str, NDArray]) -> None:
         """Give parameters their names, and make what is kept for them."""
         for name, parameter in parameters.items():
+            known = self._names.get(id(parameter))
+            if known is not None and known[0]() is parameter and known[1] != name:
+                for kept in self._kept.values():  # what was kept before it had this name
+                    if known[1] in kept:
+                        kept[name] = kept.pop(known[1])
             self._names[id(parameter)] = weakref.ref(parameter), name
             for slot in self.slots:
                 self.slot(slot, name, parameter)
@@ -180,8 +185,15 @@ class Optimizer:
     def call(self, loss: NDArray) -> None:
         """Compute the gradients of a loss, and apply each as soon as it is there: the last layer's first."""
         self.places.add(place_outside())
+        count = 0
         for parameter, gradient in backward(loss):
             self.apply(self.name_of(parameter), parameter, gradient)
+            count += 1
+        if not count:
+            raise GradientError(
+                "there is nothing to update: what the loss was computed from requires gradients, but stores none. A parameter is "
+                "made by weft.tensor.Tensor(shape, stores_grad=True), or p.stores_grad = True"
+            )
 
     def backward_and_update(self, loss: NDArray) -> None:
         """Compute the gradients of a loss, apply them, and count the step; the same as a call."""
