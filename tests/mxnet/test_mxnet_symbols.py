@@ -129,16 +129,16 @@ def test_ops_can_be_composed_by_their_names() -> None:
 def test_all_ops_that_are_missing_are_named(tmp_path: Path) -> None:
     file = json.loads(symbol_file("1.2"))
     by_name = {node["name"]: node for node in file["nodes"]}
-    by_name["conv"]["op"], by_name["pool"]["op"] = "_sg_mkldnn_conv", "Custom"
+    by_name["conv"]["op"], by_name["pool"]["op"] = "_sg_mkldnn_conv", "_foreach"
     by_name["conv"]["subgraphs"] = [{"nodes": []}]
     path = tmp_path / "net-symbol.json"
     path.write_text(json.dumps(file))
     net = weft.symbol.load(path)  # to look at
-    assert "Custom" in weft.graph.print_ir(weft.graph.Graph(net))
+    assert "_foreach" in weft.graph.print_ir(weft.graph.Graph(net))
     assert '"subgraphs"' in net.tojson()
-    with pytest.raises(weft.errors.GraphError, match=r"Custom \(1\), _sg_mkldnn_conv \(1\)"):
+    with pytest.raises(weft.errors.GraphError, match=r"_foreach \(1\), _sg_mkldnn_conv \(1\)"):
         weft.mxnet.load(path)
-    with pytest.raises(weft.errors.GraphError, match=r"Custom.*_sg_mkldnn_conv"):
+    with pytest.raises(weft.errors.GraphError, match=r"_foreach.*_sg_mkldnn_conv"):
         net.eval(data=np.zeros(DATA))
 
 
@@ -148,7 +148,6 @@ def test_all_ops_that_are_missing_are_named(tmp_path: Path) -> None:
         ("Activation", {}, "'Activation' needs the attribute act_type"),
         ("Activation", {"act_type": "cube"}, "one of relu, sigmoid, tanh, softrelu, softsign, and 'cube'"),
         ("Pooling", {"kernel": "(2, x)", "pool_type": "max"}, "'kernel' of op 'Pooling' is a tuple of integers"),
-        ("Pooling", {"global_pool": "True", "layout": "NHWC"}, "layout 'NHWC' is not read"),
         ("Flatten", {"deep": "1"}, "'Flatten' has no attribute 'deep'"),
         (
             "FullyConnected",

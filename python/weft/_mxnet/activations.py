@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.draws import generator_of, kept
 from weft._mxnet.gradients import Backward
-from weft._mxnet.operator import operator
+from weft._mxnet.operator import as_written, operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number, optional, shape
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -92,6 +92,7 @@ def _leaky_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outputs=lambda s: 2 if s.act_type == "rrelu" else 1,
     visible=1,
     shapes=_leaky_shapes,
+    layout=as_written,
     inplace=((0, 0),),
 )
 def _leaky(s: Any, data: Any, gamma: Any = None) -> Any:
@@ -105,7 +106,8 @@ def _leaky(s: Any, data: Any, gamma: Any = None) -> Any:
     if kind == "gelu":
         return nn.gelu(data)
     if kind == "prelu":
-        slope = gamma if gamma.size == 1 or data.ndim == 1 else gamma.reshape((-1, *(1,) * (data.ndim - 2)))
+        is_of_channels = gamma.ndim == 1 and gamma.size > 1 and data.ndim > 1
+        slope = gamma.reshape((-1, *(1,) * (data.ndim - 2))) if is_of_channels else gamma
         return namespace.where(data > 0, data, data * slope)
     if TRAINING.get():
         slope = namespace.astype(generator_of(data).uniform(s.lower_bound, s.upper_bound, data.shape), data.dtype)
@@ -244,6 +246,7 @@ def _drawn(s: Any, known: Any) -> Any:
     visible=1,
     output_names=("output", "mask"),
     shapes=_dropout_shapes,
+    layout=as_written,
     gradient=Backward(_dropout_backward, inputs=(), outputs=(1,)),
     inplace=((0, 0),),
     pure=False,

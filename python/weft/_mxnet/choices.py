@@ -40,10 +40,20 @@ def _numbers_apart(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     dtypes=_numbers_apart,
 )
 def _take(s: Any, data: Any, indices: Any) -> Any:
-    length = data.shape[s.axis]
     rows = namespace.astype(indices, "int64")
-    rows = rows % length if s.mode == "wrap" else namespace.clip(rows, 0, length - 1)
+    # weft's take raises when it runs, if an index is out of bounds; a negative one is, too.
+    rows = _beyond(rows, data.shape[s.axis]) if s.mode == "raise" else _inside(rows, data.shape[s.axis], s.mode)
     return namespace.take(data, rows, axis=s.axis)
+
+
+def _inside(rows: Any, length: int, mode: str) -> Any:
+    """Return indices that all name an element."""
+    return rows % length if mode == "wrap" else namespace.clip(rows, 0, length - 1)
+
+
+def _beyond(rows: Any, length: int) -> Any:
+    """Return indices of which none counts from the end: a negative one names what is not there."""
+    return namespace.where(rows < 0, length, rows)
 
 
 def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -64,7 +74,7 @@ def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 @operator(
     "pick",
     "_npx_pick",
-    settings=Settings(("mode",), axis=(integer, -1), keepdims=(flag, False)),
+    settings=Settings(axis=(integer, -1), keepdims=(flag, False), mode=(choice("clip", "wrap"), "clip")),
     inputs=("data", "index"),
     shapes=_pick_shapes,
     dtypes=_numbers_apart,
@@ -72,7 +82,7 @@ def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 def _pick(s: Any, data: Any, index: Any) -> Any:
     at = s.axis % data.ndim
     shape_ = (*data.shape[:at], 1, *data.shape[at + 1 :])
-    rows = namespace.clip(namespace.astype(index, "int64"), 0, data.shape[at] - 1).reshape(shape_)
+    rows = _inside(namespace.astype(index, "int64"), data.shape[at], s.mode).reshape(shape_)
     found = namespace.take_along_axis(data, rows, axis=at)
     return found if s.keepdims else found.reshape((*data.shape[:at], *data.shape[at + 1 :]))
 

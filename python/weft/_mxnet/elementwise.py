@@ -8,16 +8,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from weft._mxnet.gradients import NONE, handed_on
+from weft._mxnet.gradients import NONE, Backward, handed_on
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, dtype, integer, number
 from weft._numpy import namespace
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
+
+
+def _nearest(x: Any) -> Any:
+    """Return the nearest integers; halves go down."""
+    low = namespace.floor(x)
+    return namespace.where(x - low <= 0.5, low, namespace.ceil(x))
+
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
     **{
@@ -44,7 +51,6 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
             "log2",
             "negative",
             "radians",
-            "rint",
             "sign",
             "sin",
             "sinh",
@@ -56,6 +62,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
         ]
     },
     "fix": namespace.trunc,
+    "rint": lambda x: _nearest(x),
     "round": lambda x: namespace.sign(x) * namespace.floor(abs(x) + 0.5),
     "reciprocal": lambda x: 1.0 / x,
     "rsqrt": lambda x: 1.0 / namespace.sqrt(x),
@@ -90,12 +97,7 @@ def _copy(s: Any, data: Any) -> Any:
     return data
 
 
-def _first_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-
-
-@operator("_identity_with_attr_like_rhs", inputs=("lhs", "rhs"), shapes=_first_shape, inplace=((0, 0),), identity=True)
+@operator("_identity_with_attr_like_rhs", inputs=("lhs", "rhs"), inplace=((0, 0),), identity=True)
 def _like_right(s: Any, left: Any, right: Any) -> Any:
     del s, right
     return left
@@ -114,6 +116,12 @@ def _cast_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     outs.learn(0, s.dtype)
 
 
+def _cast_back(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """Hand the gradient on through integers, too: roundings are trained so."""
+    del s, outputs
+    return [namespace.astype(grads[0], inputs[0].dtype)]
+
+
 @operator(
     "Cast",
     "cast",
@@ -122,6 +130,7 @@ def _cast_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     "amp_cast",
     settings=Settings(dtype=(dtype, REQUIRED)),
     dtypes=_cast_dtypes,
+    gradient=Backward(_cast_back),
 )
 def _cast(s: Any, data: Any) -> Any:
     return namespace.astype(data, s.dtype)
@@ -271,6 +280,7 @@ def _binary() -> None:
             *_SPREAD.get(name, ()),
             inputs=("lhs", "rhs"),
             shapes=_broadcast,
+            layout="elementwise",
             gradient=gradient,
             inplace=((0, 0), (1, 0)),
         )(lambda s, a, b, function=function: function(a, b))

@@ -203,7 +203,8 @@ def _register(op: Operator) -> Operator:
         return answer[0] if len(answer) == 1 else tuple(answer)
 
     numbers = dict.fromkeys(places.counts, (integer, REQUIRED))
-    settings = Settings(op.settings.without_effect, **op.settings.known, **numbers)
+    kind: type[Settings] = type(op.settings)
+    settings = kind(op.settings.without_effect, **op.settings.known, **numbers)
     back = operator(
         f"{_BACK}{op.mxnet_name}",
         settings=settings,
@@ -212,6 +213,7 @@ def _register(op: Operator) -> Operator:
         shapes=known,
         dtypes=known,
         inplace=((0, 0),) if how.inputs is not None and how.heads else (),
+        records=bool(op.attribute("records", default=True)),
     )(apply)
     if how.of_shapes:
         back.set_attribute("ignores", lambda attributes: places.of_shapes(back.read(attributes)))

@@ -54,6 +54,7 @@ def _join_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     "concat",
     "_sparse_concat",
     settings=Settings(num_args=(integer, None), dim=(integer, 1)),
+    layout="concat",
     inputs=_several,
     shapes=_join_shapes,
     gradient=LINEAR,

@@ -12,8 +12,9 @@ from weft._mxnet.gradients import Backward
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
-from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, spread
+from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, is_last, spread
 from weft._nn import namespace as nn
+from weft._nn.facts import takes_plain
 from weft._numpy import namespace
 from weft._registry.op import get_op
 from weft._tape.transforms import vjp
@@ -62,6 +63,50 @@ def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, An
     return found
 
 
+def second(x: Any) -> Any:
+    """Return data or weights with the channels on the second axis, which lie on the last."""
+    return namespace.moveaxis(x, -1, 1)
+
+
+def last(x: Any) -> Any:
+    """Return data or weights with the channels on the last axis, which lie on the second."""
+    return namespace.moveaxis(x, 1, -1)
+
+
+def with_layout(apply: Any) -> Any:
+    """Return what is computed with the channels on the second axis as what is computed in any layout, by transposes."""
+
+    def either(s: Any, *arrays: Any) -> Any:
+        if not is_last(s.layout):
+            return apply(s, *arrays)
+        return last(apply(s, *map(second, arrays[:2]), *arrays[2:]))
+
+    return either
+
+
+def windows_layout(attributes: Any, ins: Any, before: Any, outs: Any) -> tuple[list[Any], list[Any]]:
+    """Follow the rule of layouts of ops over windows: the one that they name, or the plain one."""
+    named = attributes.get("layout")
+    if named in (None, "None"):
+        found: tuple[list[Any], list[Any]] = takes_plain(attributes, ins, before, outs)
+        return found
+    return [named, *before[1:]], [named for _ in outs]
+
+
+def _convolution_gradient(s: Any, node: Any, grads: Sequence[Any]) -> Sequence[Any]:
+    arguments = _convolution_arguments(s)
+    if not is_last(s.layout):
+        return delegated("nn.conv", node, grads, arguments)
+    rank = len(s.kernel) + 2
+    to_second, to_last = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
+    inputs = [namespace.permute_dims(each, to_second) for each in node.inputs[:2]] + list(node.inputs[2:])
+    outputs = [namespace.permute_dims(node.outputs[0], to_second)]
+    moved = SimpleNamespace(inputs=tuple(inputs), outputs=outputs)
+    found = delegated("nn.conv", moved, [namespace.permute_dims(grads[0], to_second)], arguments)
+    back = [None if each is None else namespace.permute_dims(each, to_last) for each in found[:2]]
+    return [*back, *found[2:]]
+
+
 @operator(
     "Convolution",
     "Convolution_v1",
@@ -69,8 +114,10 @@ def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, An
     settings=Settings(TUNING, **_WINDOWS, no_bias=(flag, False)),
     inputs=_weighted,
     shapes=convolution,
-    gradient=lambda s, node, grads: delegated("nn.conv", node, grads, _convolution_arguments(s)),
+    layout=windows_layout,
+    gradient=_convolution_gradient,
 )
+@with_layout
 def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     return nn.conv(data, weight, bias, **_convolution_arguments(s))
 
@@ -80,8 +127,10 @@ def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     "_npx_deconvolution",
     settings=Settings(TUNING, **_WINDOWS, adj=(shape, ()), target_shape=(shape, ()), no_bias=(flag, True)),
     inputs=_weighted,
+    layout=windows_layout,
     shapes=deconvolution,
 )
+@with_layout
 def _deconvolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     count = len(s.kernel)
     pad, more = deconvolution_padding(s, data.shape[2:])

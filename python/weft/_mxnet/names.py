@@ -26,6 +26,16 @@ _MODULES = (
     "recurrent",
     "detection",
     "suppression",
+    "sorting",
+    "gathering",
+    "resizing",
+    "regions",
+    "random",
+    "attention",
+    "sequences",
+    "functions",
+    "deformable",
+    "custom",
 )
 
 _BACK = "_backward_"
@@ -51,7 +61,7 @@ def registered_name(name: str, by_mxnet: bool) -> str | None:
     Examples
     --------
     >>> from weft._mxnet.names import registered_name
-    >>> registered_name("ElementWiseSum", True), registered_name("Custom", True)
+    >>> registered_name("ElementWiseSum", True), registered_name("_foreach", True)
     ('add_n', None)
     """
     register_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.gradients import Backward
-from weft._mxnet.operator import operator
+from weft._mxnet.operator import as_written, operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -94,6 +94,7 @@ def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
     outputs=3,
     visible=lambda s: 3 if s.output_mean_var else 1,
     output_names=("output", "mean", "var"),
+    layout=as_written,
     shapes=_channel_shapes,
     dtypes=_norm_dtypes,
     gradient=Backward(_batch_backward),
@@ -118,6 +119,7 @@ def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, movi
     "InstanceNorm",
     settings=Settings(eps=(number, 1e-3)),
     inputs=("data", "gamma", "beta"),
+    layout=as_written,
     shapes=lambda s, ins, outs: _channel_shapes(_second(s), ins, outs),
 )
 def _instance_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
@@ -156,6 +158,7 @@ def _layer_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outputs=3,
     visible=lambda s: 3 if s.output_mean_std else 1,
     output_names=("output", "mean", "std"),
+    layout=as_written,
     shapes=_layer_shapes,
 )
 def _layer_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:

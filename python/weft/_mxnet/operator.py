@@ -55,18 +55,23 @@ class Operator(Op):
         Its attributes.
     apply : callable
         ``apply(settings, *arrays)`` returns an array, or as many as there are results.
+    inputs : tuple of str or callable
+        The names of its inputs, or what returns them, or None, for settings.
     shown : int or callable
         The number of results that whoever composes it sees.
     backward : Backward
         What computes the gradients of its inputs.
     """
 
-    __slots__ = ("_read", "apply", "backward", "mxnet_name", "settings", "shown")
+    __slots__ = ("_read", "apply", "backward", "inputs", "mxnet_name", "settings", "shown")
 
-    def __init__(self, name: str, apply: Apply, settings: Settings, shown: Count, backward: Backward) -> None:
+    def __init__(
+        self, name: str, apply: Apply, settings: Settings, inputs: Names, shown: Count, backward: Backward
+    ) -> None:
         self.mxnet_name = name
         self.settings = settings
         self.apply = apply
+        self.inputs: Any = inputs
         self.shown = shown
         self.backward = backward
         self._read: dict[Any, Any] = {}
@@ -83,6 +88,12 @@ class Operator(Op):
         like = next((each for each in arrays if isinstance(each, NDArray)), None)
         return self.apply(self.read(attributes), *(as_array(each, like) for each in arrays))
 
+    def arranged(self, given: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the inputs among arguments by position, None for one that is left out, and the attributes behind them."""
+        from weft._mxnet.positions import arranged  # noqa: PLC0415 - for arguments by position alone
+
+        return arranged(self, given, lambda each: is_symbol(each) or isinstance(each, NDArray | np.ndarray))
+
     def read(self, attributes: dict[str, Any]) -> Any:
         """Return the settings that attributes say, defaults included, as a namespace."""
         key = tuple(attributes.items())
@@ -93,6 +104,10 @@ class Operator(Op):
                 self._read.clear()
             self._read[key] = found
         return found
+
+    def defaults(self) -> Any:
+        """Return the settings where nothing is said, as a namespace."""
+        return SimpleNamespace(**{name: default for name, (_, default) in self.settings.known.items()})
 
     def _infer(self, *avals: Aval, **attributes: Any) -> Any:
         """Follow forwards what the rules say."""
@@ -138,6 +153,8 @@ def operator(
     identity: bool = False,
     mutates: tuple[int, ...] = (),
     pure: bool = True,
+    layout: Any = None,
+    records: bool = True,
 ) -> Callable[[Apply], Operator]:
     """Register the decorated ``apply(settings, *arrays)`` as an op of MXNet's.
 
@@ -166,12 +183,16 @@ def operator(
         The inputs that training changes: auxiliary states.
     pure : bool, default: True
         False for draws.
+    records : bool, default: True
+        Whether executors may record it: not what asks for values when it is called.
+    layout : str or callable, optional
+        Its rule for layouts, or the name of one; ops whose operands and results are all alike take any.
     """
     from weft._mxnet.gradients import AGAIN, NONE, Backward, gradient_rule  # noqa: PLC0415 - which makes operators of its own
 
     def register(apply: Apply) -> Operator:
         back = gradient if isinstance(gradient, Backward) else AGAIN
-        op = Operator(name, apply, settings, outputs if visible is None else visible, back)
+        op = Operator(name, apply, settings, inputs, outputs if visible is None else visible, back)
         said: dict[str, Any] = {
             "num_inputs": _counted(op, inputs),
             "input_names": _named(op, inputs),
@@ -181,18 +202,21 @@ def operator(
             "infer_type": _rule(op, dtypes, Dtypes, _all_alike),
             "pure": pure and not mutates,
         }
-        if visible is not None:
-            said["visible_outputs"] = _by_settings(op, visible)
-        if output_names is not None:
-            said["output_names"] = output_names
-        if inplace:
-            said["inplace"] = tuple(inplace)
-            said["inplace_identity"] = (identity, *[False] * (len(inplace) - 1))
-        if mutates:
-            said["mutates"] = mutates
+        said |= _said(
+            layout="elementwise" if layout is None and shapes is None and inputs else layout,
+            visible_outputs=None if visible is None else _by_settings(op, visible),
+            output_names=output_names,
+            inplace=tuple(inplace) or None,
+            inplace_identity=(identity, *[False] * (len(inplace) - 1)) if inplace else None,
+            mutates=mutates or None,
+            records=None if records else False,
+        )
         for key, value in said.items():
             op.set_attribute(key, value)
-        op._entry.set_attribute("attribute_names", settings.names, _LEVEL)
+        if not settings.is_open:
+            op._entry.set_attribute("attribute_names", settings.names, _LEVEL)
+        if not name.startswith("_backward_"):  # whose settings are not MXNet's
+            op.set_attribute("mxnet_name", name)
         if back is NONE:
             op.set_attribute("gradient_reads", None)
         elif gradient is None or isinstance(gradient, Backward):
@@ -205,6 +229,17 @@ def operator(
         return op
 
     return register
+
+
+def _said(**given: Any) -> dict[str, Any]:
+    """Return what is said: None says nothing."""
+    return {key: each for key, each in given.items() if each is not None}
+
+
+def as_written(attributes: Any, ins: Any, last: Any, outs: Any) -> tuple[list[Any], list[Any]]:
+    """Follow the rule of layouts of ops that take data as the network was written for it, and whose results lie so."""
+    del attributes, ins
+    return list(last), [last[0], *[None] * (len(outs) - 1)]
 
 
 def _composed(op: Operator, rule: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._mxnet.layers import windows_layout, with_layout
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import pooled, pooling, spread
@@ -62,7 +63,8 @@ def _counts(s: Any, data: Any, kernel: tuple[int, ...], stride: tuple[int, ...])
     return found
 
 
-@operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling)
+@operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling, layout=windows_layout)
+@with_layout
 def _pooling(s: Any, data: Any) -> Any:
     if s.pool_type == "lp":
         power = s.p_value or 2
@@ -109,9 +111,11 @@ def _up_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (first[0], total, *lengths))
 
 
-def _up_inputs(s: Any) -> tuple[str, ...]:
+def _up_inputs(s: Any) -> tuple[str, ...] | None:
     if s.sample_type == "bilinear":
         return ("data", "weight")
+    if s.num_args is None:  # as many as are given
+        return None
     return tuple(f"arg{at}" for at in range(s.num_args)) if s.num_args > 1 else ("data",)
 
 
@@ -127,7 +131,7 @@ def _repeated(data: Any, by: int) -> Any:
         num_filter=(integer, 0),
         sample_type=(choice("nearest", "bilinear"), REQUIRED),
         multi_input_mode=(choice("concat", "sum"), "concat"),
-        num_args=(integer, 1),
+        num_args=(integer, None),
     ),
     inputs=_up_inputs,
     shapes=_up_shapes,

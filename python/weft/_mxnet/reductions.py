@@ -75,10 +75,14 @@ def _register() -> None:
     }
     for name, (function, aliases) in kinds.items():
         gradient = LINEAR if name in {"sum", "mean"} else None
-        operator(name, *aliases, settings=_AXES, shapes=_shapes((1,)), gradient=gradient)(_apply(function, (1,)))
+        operator(name, *aliases, settings=_AXES, shapes=_shapes((1,)), gradient=gradient, layout="reduce")(
+            _apply(function, (1,))
+        )
         if name != "nansum":
             new = ("_npi_mean",) if name == "mean" else (f"_np_{name}", f"_npi_{name}")
-            operator(new[0], *new[1:], settings=_AXES_NEW, shapes=_shapes(()), gradient=gradient)(_apply(function, ()))
+            operator(new[0], *new[1:], settings=_AXES_NEW, shapes=_shapes(()), gradient=gradient, layout="reduce")(
+                _apply(function, ())
+            )
 
 
 _register()
@@ -174,6 +178,8 @@ def _batch_dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     one, other = ins[0], ins[1]
     if one is None or other is None:
         return
+    if len(one) < 2 or len(other) < 2:  # rows and columns
+        raise ShapeError(f"batch_dot takes batches of matrices, and got data of shapes {one} and {other}")
     rows, inner = (one[-1], one[-2]) if s.transpose_a else (one[-2], one[-1])
     wide, columns = (other[-1], other[-2]) if s.transpose_b else (other[-2], other[-1])
     if inner is not None and wide is not None and inner != wide:

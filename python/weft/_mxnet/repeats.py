@@ -12,7 +12,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import REQUIRED, Settings, integer, optional, shape
 from weft._numpy import namespace
-from weft.errors import ShapeError
+from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def _tile_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]
+    if any(each < 0 for each in s.reps):
+        raise GraphError(f"tile: reps={s.reps} says how often each axis is repeated, and no number is negative")
     if known is not None:
         rank = max(len(known), len(s.reps))
         lengths = (1,) * (rank - len(known)) + known

@@ -302,6 +302,7 @@ def _transpose_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     "_npi_transpose",
     settings=Settings(axes=(optional(shape), ())),
     shapes=_transpose_shapes,
+    layout="permute_dims",
     gradient=LINEAR,
 )
 def _transpose(s: Any, data: Any) -> Any:
@@ -398,14 +399,32 @@ def _squeeze(s: Any, data: Any) -> Any:
     return data.reshape(_squeezed(s, data.shape))
 
 
+def _like_parts(s: Any, known: Lengths, like: Lengths) -> Lengths:
+    """Return a shape with some of its axes in the place of some of the other's."""
+    if s.lhs_begin is None and s.lhs_end is None and s.rhs_begin is None and s.rhs_end is None:
+        return like
+    own, other = (
+        slice(begin, end).indices(len(each))[:2]
+        for each, begin, end in ((known, s.lhs_begin, s.lhs_end), (like, s.rhs_begin, s.rhs_end))
+    )
+    return (*known[: own[0]], *like[other[0] : other[1]], *known[own[1] :])
+
+
 def _second_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
-    del s
-    ins.alike(outs, [1], [0])
+    known, like = ins[0], ins[1]
+    if known is not None and like is not None:
+        outs.learn(0, _like_parts(s, known, like))
 
 
 @operator(
     "reshape_like",
     "_npx_reshape_like",
+    settings=Settings(
+        lhs_begin=(optional(integer), None),
+        lhs_end=(optional(integer), None),
+        rhs_begin=(optional(integer), None),
+        rhs_end=(optional(integer), None),
+    ),
     inputs=("lhs", "rhs"),
     shapes=_second_shape,
     gradient=LINEAR,
@@ -413,5 +432,4 @@ def _second_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
     identity=True,
 )
 def _reshape_like(s: Any, data: Any, like: Any) -> Any:
-    del s
-    return data.reshape(like.shape)
+    return data.reshape(_like_parts(s, data.shape, like.shape))

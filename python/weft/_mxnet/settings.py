@@ -158,6 +158,9 @@ class Settings:
 
     __slots__ = ("known", "without_effect")
 
+    #: Whether other names are attributes, too.
+    is_open = False
+
     def __init__(self, without_effect: tuple[str, ...] = (), **known: tuple[Callable[[Any], Any], Any]) -> None:
         self.known = known
         self.without_effect = tuple(without_effect)
@@ -168,12 +171,26 @@ class Settings:
         return (*self.known, *sorted(self.without_effect))
 
     def parse(self, op: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is given as values; what has no effect stays text.
+        """Return what is given as a file has it: literals as such, a number that stands for a tuple as a number, other texts as texts.
 
         Raises
         ------
         GraphError
             If a name is not known, or a value is of another kind.
+        """
+        values = self.values(op, given)
+        return {
+            name: each if isinstance(each, str) or name not in self.known else _literal(given[name])
+            for name, each in values.items()
+        }
+
+    def values(self, op: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is given as values of the kinds that it has; what has no effect stays as it is.
+
+        Raises
+        ------
+        GraphError
+            As for `parse`.
         """
         found: dict[str, Any] = {}
         for name, value in given.items():
@@ -199,7 +216,7 @@ class Settings:
         GraphError
             As for `parse`, and if an attribute without a default is missing.
         """
-        parsed = self.parse(op, given)
+        parsed = self.values(op, given)
         found = {name: parsed.get(name, default) for name, (_, default) in self.known.items()}
         missing = [name for name, value in found.items() if value is REQUIRED]
         if missing:

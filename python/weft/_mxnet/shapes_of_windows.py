@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._mxnet.partial_shapes import Shapes
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._mxnet.partial_shapes import Shapes
+    from collections.abc import Callable
 
 
 def spread(given: tuple[int, ...] | None, count: int, default: int, name: str) -> tuple[int, ...]:
@@ -26,10 +27,42 @@ def spread(given: tuple[int, ...] | None, count: int, default: int, name: str) -
     return given
 
 
-def _check_layout(layout: str | None) -> None:
-    """Refuse layouts of which the last axis has the channels."""
-    if layout is not None and not layout.startswith("NC"):
-        raise GraphError(f"layout {layout!r} is not read: channels are the second axis")
+def is_last(layout: str | None) -> bool:
+    """Return whether a layout has the channels on the last axis.
+
+    Examples
+    --------
+    >>> from weft._mxnet.shapes_of_windows import is_last
+    >>> is_last("NHWC"), is_last("NCHW"), is_last(None)
+    (True, False, False)
+    """
+    return layout is not None and not layout.startswith("NC")
+
+
+def with_layout(rule: Callable[[Any, Shapes, Shapes], None]) -> Callable[[Any, Shapes, Shapes], None]:
+    """Return a rule for shapes with the channels on the second axis as one for any layout; weights lie as data does."""
+
+    def either(s: Any, ins: Shapes, outs: Shapes) -> None:
+        if not is_last(s.layout):
+            rule(s, ins, outs)
+            return
+        first = Shapes([_moved(each, -1, 1) for each in ins], "input"), Shapes([_moved(outs[0], -1, 1)], "result")
+        rule(s, *first)
+        for spread_, own in zip(first, (ins, outs), strict=True):
+            for at in range(len(own)):
+                own.learn(at, _moved(spread_[at], 1, -1))
+
+    return either
+
+
+def _moved(shape: Any, source: int, target: int) -> Any:
+    """Return a shape with one axis elsewhere; that of a bias stays."""
+    if shape is None or len(shape) < 3:  # channels and no more
+        return shape
+    lengths = list(shape)
+    length = lengths.pop(source)
+    lengths.insert(len(lengths) if target == -1 else target, length)
+    return tuple(lengths)
 
 
 def _windows(length: int, kernel: int, stride: int, pads: tuple[int, int], dilate: int, *, full: bool = False) -> int:
@@ -44,9 +77,9 @@ def _windows(length: int, kernel: int, stride: int, pads: tuple[int, int], dilat
     return (-(-room // stride) if full else room // stride) + 1
 
 
+@with_layout
 def convolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...), weight (filters, c / groups, ...), bias (filters)."""
-    _check_layout(s.layout)
     count = len(s.kernel)
     rank = count + 2
     groups = s.num_group
@@ -100,9 +133,9 @@ def deconvolution_padding(s: Any, lengths: tuple[int | None, ...]) -> tuple[tupl
     return tuple(pads), tuple(adds)
 
 
+@with_layout
 def deconvolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...), weight (c, filters / groups, ...), bias (filters)."""
-    _check_layout(s.layout)
     count = len(s.kernel)
     ins.learn_rank(0, count + 2)
     channels = ins.length(0, 1)
@@ -140,6 +173,8 @@ def pooled(s: Any, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
         raise GraphError("op 'Pooling' needs the attribute kernel, or global_pool")
     stride, pad = spread(s.stride, count, 1, "stride"), spread(s.pad, count, 0, "pad")
     if s.pooling_convention == "same":
+        if any(pad):
+            raise ShapeError(f"pad={pad} contradicts pooling_convention 'same', which says what the padding is")
         return tuple(None if each is None else -(-each // step) for each, step in zip(lengths, stride, strict=True))
     full = s.pooling_convention == "full"
     for at in range(count):
@@ -151,9 +186,9 @@ def pooled(s: Any, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
     )
 
 
+@with_layout
 def pooling(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...)."""
-    _check_layout(s.layout)
     if not s.global_pool and s.kernel:
         ins.learn_rank(0, len(s.kernel) + 2)
     shape = ins[0]

@@ -12,7 +12,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import REQUIRED, Settings, axes, choice, flag, integer, number, optional, shape
 from weft._numpy import namespace
-from weft.errors import ShapeError
+from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
@@ -182,6 +182,8 @@ def _crop(s: Any, data: Any, like: Any = None) -> Any:
 
 def _pad_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]
+    if any(each < 0 for each in s.pad_width):
+        raise GraphError(f"Pad: pad_width={s.pad_width} has lengths of borders, and no length is negative")
     if known is not None:
         if len(s.pad_width) != 2 * len(known):
             raise ShapeError(f"pad_width={s.pad_width} has not two numbers for each axis of data of shape {known}")

@@ -39,6 +39,8 @@ type Said<'f, 'a> = (u32, [&'f [Pair<'a>]; 3]);
 pub(super) struct Builder<'f, 'a> {
     nodes: &'f Nodes<'a>,
     writer: Writer,
+    /// Whose names of ops the file has.
+    names_of: Writer,
     options: LoadOptions<'f>,
     /// By number, as they are asked for.
     ops: Vec<Option<Callee>>,
@@ -47,9 +49,9 @@ pub(super) struct Builder<'f, 'a> {
 }
 
 impl<'f, 'a> Builder<'f, 'a> {
-    pub(super) fn new(nodes: &'f Nodes<'a>, writer: Writer, options: LoadOptions<'f>) -> Self {
+    pub(super) fn new(nodes: &'f Nodes<'a>, writer: Writer, names_of: Writer, options: LoadOptions<'f>) -> Self {
         let (ops, made) = (vec![None; nodes.ops.len()], vec![None; nodes.rows.len()]);
-        Self { nodes, writer, options, ops, meanings: HashMap::new(), made }
+        Self { nodes, writer, names_of, options, ops, meanings: HashMap::new(), made }
     }
 
     pub(super) fn build(mut self, heads: &[Link]) -> Result<Graph> {
@@ -124,7 +126,7 @@ impl<'f, 'a> Builder<'f, 'a> {
             return Ok(known.clone());
         }
         let name = &*self.nodes.ops[number as usize];
-        let found = if name == "null" { None } else { Some((self.options.find)(name, self.writer)?) };
+        let found = if name == "null" { None } else { Some((self.options.find)(name, self.names_of)?) };
         let callee = match found {
             None => Callee::Variable,
             Some(Some(op)) => Callee::Known(op),

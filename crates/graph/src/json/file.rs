@@ -31,6 +31,8 @@ pub(super) struct File<'a> {
 pub(super) struct Origin {
     pub(super) is_weft: bool,
     pub(super) mxnet: Option<u64>,
+    /// The other attributes of the graph that are texts.
+    pub(super) texts: Vec<(String, Arc<str>)>,
 }
 
 /// The nodes of a file.
@@ -110,9 +112,16 @@ impl<'de> Part<'de> for OriginPart {
             if key == "mxnet_version" {
                 let value: Json<'_> = items.next_value()?;
                 origin.mxnet = value.as_list().and_then(|kind_and_value| kind_and_value.get(1)?.as_u64());
-            } else {
-                origin.is_weft |= key == "weft_version";
+            } else if key == "weft_version" {
+                origin.is_weft = true;
                 items.next_value::<IgnoredAny>()?;
+            } else {
+                let value: Json<'_> = items.next_value()?;
+                let text = match value.as_list() {
+                    Some([Json::Text(kind), Json::Text(text)]) if *kind == "str" => Some(Arc::from(&**text)),
+                    _ => None,
+                };
+                origin.texts.extend(text.map(|text| (key.into_owned(), text)));
             }
         }
         Ok(Field::Found(origin))

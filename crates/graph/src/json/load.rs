@@ -60,8 +60,19 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
             count + 1
         )));
     }
-    let writer = writer(origin, &nodes)?;
-    Builder::new(&nodes, writer, options).build(&heads.all)
+    let origin = match origin {
+        Field::Found(origin) => origin,
+        Field::Missing => Origin::default(),
+        Field::Wrong => return Err(GraphError::new("the graph: 'attrs' is no object")),
+    };
+    let writer = writer(&origin, &nodes);
+    // This crate writes what MXNet reads under MXNet's names.
+    let names_of = origin.mxnet.map_or(writer, Writer::Mxnet);
+    let mut graph = Builder::new(&nodes, writer, names_of, options).build(&heads.all)?;
+    for (name, text) in origin.texts {
+        graph.set(&name, text);
+    }
+    Ok(graph)
 }
 
 /// What the file has under a key, if it has that.
@@ -91,16 +102,11 @@ fn check_nodes(nodes: &Nodes<'_>) -> Result<()> {
 }
 
 /// Who wrote the file. `MXNet` says its version since 0.9; before, nodes said which one they are the gradient of.
-fn writer(origin: Field<Origin>, nodes: &Nodes<'_>) -> Result<Writer> {
-    let origin = match origin {
-        Field::Found(origin) => origin,
-        Field::Missing => Origin::default(),
-        Field::Wrong => return Err(GraphError::new("the graph: 'attrs' is no object")),
-    };
-    Ok(match origin.mxnet {
+fn writer(origin: &Origin, nodes: &Nodes<'_>) -> Writer {
+    match origin.mxnet {
         _ if origin.is_weft => Writer::Weft,
         Some(version) => Writer::Mxnet(version),
         None if nodes.is_first => Writer::Mxnet(800),
         None => Writer::Unknown,
-    })
+    }
 }

@@ -12,4 +12,4 @@ mod tree;
 pub(crate) use build::attributes_of_texts;
 pub use load::{FindOp, LoadOptions, Writer, load};
 pub(crate) use save::contains_opaque;
-pub use save::save;
+pub use save::{MxnetName, save};

@@ -3,22 +3,32 @@
 use crate::error::{GraphError, Result};
 use crate::graph::{EntryId, Graph, IndexedGraph};
 use crate::node::Node;
-use crate::value::Value;
+use crate::value::{DType, Value, number_in_mxnet, unquoted};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Writes a graph in NNVM's format.
+/// The key of `MxnetName` among the attributes of an op.
+const MXNET_NAME: &str = "mxnet_name";
+/// Whose ops and attributes a file has that `MXNet` can read: 1.9.1's.
+const MXNET_VERSION: u32 = 10_901;
+
+/// The value of `mxnet_name`: what `MXNet` calls an op.
+#[derive(Debug, Clone)]
+pub struct MxnetName(pub Arc<str>);
+
+/// Writes a graph in NNVM's format; one of `MXNet`'s ops alone under its names, so that it reads the file, too.
 ///
 /// # Errors
 ///
 /// If an attribute of a node cannot be written as text.
 pub fn save(graph: &Graph) -> Result<String> {
     let indexed = graph.indexed()?;
+    let for_mxnet = is_mxnets(&indexed);
     let mut text = String::with_capacity(indexed.nodes().len() * 112 + 256);
     text.push_str("{\n  \"nodes\": [");
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         text.push_str(if number == 0 { "\n" } else { ",\n" });
-        write_node(&mut text, node, number, &indexed)?;
+        write_node(&mut text, node, number, &indexed, for_mxnet)?;
     }
     text.push_str("\n  ],\n  \"arg_nodes\": ");
     numbers(&mut text, indexed.input_nodes().iter().map(|&each| each as usize));
@@ -30,9 +40,12 @@ pub fn save(graph: &Graph) -> Result<String> {
     text.push_str(",\n  \"attrs\": {\"weft_version\": [\"str\", ");
     string(&mut text, env!("CARGO_PKG_VERSION"));
     text.push(']');
+    if for_mxnet {
+        let _ = write!(text, ", \"mxnet_version\": [\"int\", {MXNET_VERSION}]"); // to a string
+    }
     for (name, value) in graph.attributes() {
         if let Some(value) = value.downcast_ref::<Arc<str>>()
-            && &**name != "weft_version"
+            && !matches!(&**name, "weft_version" | "mxnet_version")
         {
             text.push_str(", ");
             string(&mut text, name);
@@ -43,6 +56,27 @@ pub fn save(graph: &Graph) -> Result<String> {
     }
     text.push_str("}\n}\n");
     Ok(text)
+}
+
+/// Whether each call is of an op of `MXNet`'s, and all that is noted can be said as `MXNet` says it.
+fn is_mxnets(indexed: &IndexedGraph) -> bool {
+    let mut has_calls = false;
+    let known = indexed.nodes().iter().all(|node| match node.op() {
+        Some(op) => {
+            has_calls = true;
+            op.get::<MxnetName>(MXNET_NAME).is_some()
+        }
+        None => node.text("__shape__").is_none_or(|text| !text.contains("None")),
+    });
+    known && has_calls
+}
+
+/// The text of a note as `MXNet` writes it: a dtype is a number.
+fn noted_for_mxnet(key: &str, text: Arc<str>) -> Arc<str> {
+    if key != "__dtype__" {
+        return text;
+    }
+    DType::named(&text).and_then(number_in_mxnet).map_or(text, |number| number.to_string().into())
 }
 
 fn string(text: &mut String, value: &str) {
@@ -73,9 +107,13 @@ fn entries(text: &mut String, values: &[EntryId]) {
     text.push(']');
 }
 
-fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGraph) -> Result<()> {
+fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGraph, for_mxnet: bool) -> Result<()> {
+    let in_mxnet = node.op().and_then(|op| op.get::<MxnetName>(MXNET_NAME));
     text.push_str("    {\"op\": ");
-    string(text, node.op_name());
+    match &in_mxnet {
+        Some(name) if for_mxnet => string(text, &name.0),
+        _ => string(text, node.op_name()),
+    }
     text.push_str(", \"name\": ");
     string(text, node.name());
     let texts = node.texts();
@@ -95,14 +133,15 @@ fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGrap
             text.push_str(comma);
             string(text, key);
             text.push_str(": ");
-            string(text, &value.to_string());
+            // What an attribute of MXNet's is, its name says: a text needs no quotes to be told from a number.
+            string(text, &if in_mxnet.is_some() { unquoted(value) } else { value.to_string() });
             comma = ", ";
         }
         for (key, value) in &texts {
             text.push_str(comma);
             string(text, key);
             text.push_str(": ");
-            string(text, value);
+            string(text, &if for_mxnet { noted_for_mxnet(key, value.clone()) } else { value.clone() });
             comma = ", ";
         }
         text.push('}');

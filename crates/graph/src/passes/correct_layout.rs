@@ -6,8 +6,8 @@ use crate::error::{GraphError, Result};
 use crate::graph::{Graph, IndexedGraph};
 use crate::node::{Node, NodeEntry, NodeRef};
 use crate::registry::{Call, Layouts, Registry, SharedLayout};
-use crate::rules::noted_shape;
-use crate::value::{Attributes, LayoutAxis, Value, layout_axes, layout_fits, parse};
+use crate::rules::{layout_rule, noted_shape};
+use crate::value::{Attributes, LayoutAxis, Shape, Value, layout_axes, layout_fits, parse};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,8 +18,9 @@ pub type LayoutMap = HashMap<String, String>;
 
 type Layout = Option<Arc<str>>;
 
-/// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. An op without a rule
-/// takes values as the graph was written for them, and so do the outputs.
+/// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. An element-wise op
+/// without a rule takes the layout that it gets; any other takes values as the graph was written for them, and so do the
+/// outputs.
 ///
 /// # Errors
 ///
@@ -33,6 +34,7 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
         Work { made: Vec::new(), layouts: HashMap::new(), transforms: HashMap::new(), sources: HashMap::new() };
     // Where the pass has run before, the graph is written for the layouts that it found.
     let before = graph.get::<Vec<Layout>>(LAYOUT).filter(|layouts| layouts.len() == indexed.num_entries());
+    let shapes = graph.get::<Shapes>(SHAPE).filter(|shapes| shapes.len() == indexed.num_entries());
     // The layouts that values would have if nothing were done.
     let mut written: Vec<Layout> = vec![None; indexed.num_entries()];
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
@@ -50,9 +52,16 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
         let current: Vec<NodeEntry> = ids.iter().map(|id| work.entry(id.node, id.index, id.version)).collect();
         let have: Layouts = current.iter().map(|entry| work.layout(entry)).collect();
         let none: Layouts = vec![None; node.outputs() as usize];
-        let ask = |ins: &Layouts, last: &Layouts| match op.get::<SharedLayout>("layout") {
+        let rule = match op.get::<SharedLayout>("layout") {
+            Some(rule) => Some((*rule).clone()),
+            None if op.is_elementwise(node.attributes())? => layout_rule("elementwise"),
+            None => None,
+        };
+        let sizes: Vec<Shape> =
+            shapes.iter().flat_map(|shapes| ids.iter().map(|&id| shapes[indexed.entry_id(id)].clone())).collect();
+        let ask = |ins: &Layouts, last: &Layouts| match &rule {
             Some(rule) => {
-                let call = Call { op, attributes: node.attributes(), shapes: &[], dtypes: &[] };
+                let call = Call { op, attributes: node.attributes(), shapes: &sizes, dtypes: &[] };
                 let answer = rule.correct(&call, ins, last, &none).map_err(|source| GraphError::Rule {
                     context: format!("the layout of {}", node.described()),
                     source,

@@ -18,7 +18,8 @@ pub const NUM_UNKNOWN_SHAPES: &str = "shape_num_unknown_nodes";
 /// The value of `SHAPE`.
 pub type Shapes = Vec<Shape>;
 
-/// Finds shapes from those of variables: from `known`, by name, and from what is noted on them under `key`.
+/// Finds shapes from those of variables: from `known`, by name, and from what is noted on them under `key`, which counts
+/// where it does not contradict the first.
 ///
 /// # Errors
 ///
@@ -33,25 +34,22 @@ pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shap
     for &number in indexed.input_nodes() {
         let node = &indexed.nodes()[number as usize];
         let slot = &mut facts[indexed.entries_of(number).start];
-        let mut learn = |new: &Shape, whence: &str| match slot.joined(new) {
-            Some(joined) => {
-                *slot = joined;
-                Ok(())
-            }
-            None => Err(GraphError::Shape {
-                message: format!("{}: {whence} is {new}, and its shape is {slot}", node.described()),
-                place: node.place(),
-            }),
+        let contradicted = |whence: &str, new: &Shape, slot: &Shape| GraphError::Shape {
+            message: format!("{}: {whence} is {new}, and its shape is {slot}", node.described()),
+            place: node.place(),
         };
-        if let Some(text) = node.text(key) {
-            match noted_shape(&parse(&text)) {
-                Ok(shape) => learn(&shape, &format!("'{key}'"))?,
-                Err(why) => return Err(node.error(format!("'{key}' is {text}, {why}"))),
-            }
-        }
-        if let Some(shape) = known.get(&**node.name()) {
-            learn(shape, "the shape that was given")?;
+        let given = known.get(&**node.name());
+        if let Some(shape) = given {
+            *slot = slot.joined(shape).ok_or_else(|| contradicted("the shape that was given", shape, slot))?;
             found += 1;
+        }
+        if let Some(text) = node.text(key) {
+            let noted = noted_shape(&parse(&text)).map_err(|why| node.error(format!("'{key}' is {text}, {why}")))?;
+            match slot.joined(&noted) {
+                Some(joined) => *slot = joined,
+                None if given.is_some() => {} // what is given wins
+                None => return Err(contradicted(&format!("'{key}'"), &noted, slot)),
+            }
         }
     }
     if found < known.len() {

@@ -6,7 +6,7 @@ use crate::error::{GraphError, Result};
 use crate::graph::{Graph, IndexedGraph};
 use crate::node::Node;
 use crate::registry::{RuleError, SharedTypeRule};
-use crate::value::{DType, Shape};
+use crate::value::{DType, Shape, dtype_in_mxnet};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -57,12 +57,7 @@ fn inferred<S: BuildHasher>(
             })?);
         }
         if let Some(&dtype) = known.get(&**node.name()) {
-            if let Some(noted) = slot.filter(|&noted| noted != dtype) {
-                let message =
-                    format!("{}: the dtype that was given is {dtype}, and '{key}' is {noted}", node.described());
-                return Err(GraphError::Shape { message, place: node.place() });
-            }
-            *slot = Some(dtype);
+            *slot = Some(dtype); // what is given wins
             found += 1;
         }
     }
@@ -138,20 +133,5 @@ fn assume(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number
 fn named(text: &str) -> Option<DType> {
     let text = text.trim();
     let name = text.strip_prefix("dtype(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
-    DType::named(name.trim_matches(['\'', '"'])).or_else(|| in_mxnet(text.parse().ok()?))
-}
-
-/// The type that `MXNet`'s files write as this number.
-fn in_mxnet(number: usize) -> Option<DType> {
-    const NUMBERS: [DType; 8] = [
-        DType::Float32,
-        DType::Float64,
-        DType::Float16,
-        DType::UInt8,
-        DType::Int32,
-        DType::Int8,
-        DType::Int64,
-        DType::Bool,
-    ];
-    NUMBERS.get(number).copied()
+    DType::named(name.trim_matches(['\'', '"'])).or_else(|| dtype_in_mxnet(text.parse().ok()?))
 }

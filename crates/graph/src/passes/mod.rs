@@ -63,4 +63,4 @@ pub use plan_memory::{
 };
 pub use print_ir::{Item, item, print_ir};
 pub use recompute::recompute;
-pub use registered::{Body, Pass, Passes, is_of_kind};
+pub use registered::{Body, Pass, Passes};

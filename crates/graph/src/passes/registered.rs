@@ -39,7 +39,7 @@ impl fmt::Debug for Pass {
 
 /// Whether an attribute is of the kind that passes make of this name; any kind is right where no pass of this crate does.
 #[must_use]
-pub fn is_of_kind(name: &str, value: &AnyAttribute) -> bool {
+fn is_of_kind(name: &str, value: &AnyAttribute) -> bool {
     match name {
         SHAPE => value.is::<Shapes>(),
         DTYPE => value.is::<DTypes>(),

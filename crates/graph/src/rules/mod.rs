@@ -2,13 +2,14 @@
 
 mod broadcast;
 mod joining;
+mod layouts;
 mod neural;
 mod products;
 mod reduce;
 mod reshaping;
 mod types;
 
-use crate::registry::{RuleError, SharedShapeRule, SharedTypeRule};
+use crate::registry::{RuleError, SharedLayout, SharedShapeRule, SharedTypeRule};
 use crate::value::{Shape, UNKNOWN, Value};
 use std::sync::Arc;
 
@@ -68,6 +69,21 @@ pub fn type_rule(name: &str) -> Option<SharedTypeRule> {
         "same" => Arc::new(types::same),
         "like_first" => Arc::new(types::like_first),
         "bool" => Arc::new(types::truth),
+        _ => return None,
+    })
+}
+
+/// The names of the layout rules.
+pub const LAYOUT_RULES: &[&str] = &["elementwise", "reduce", "concat", "permute_dims"];
+
+/// The layout rule of this name.
+#[must_use]
+pub fn layout_rule(name: &str) -> Option<SharedLayout> {
+    Some(match name {
+        "elementwise" => Arc::new(layouts::elementwise),
+        "reduce" => Arc::new(layouts::reduce),
+        "concat" => Arc::new(layouts::concat),
+        "permute_dims" => Arc::new(layouts::permute),
         _ => return None,
     })
 }

@@ -26,7 +26,7 @@ fn balance(slot: &mut Shape, other: &Shape) -> Result<(), RuleError> {
         0 if rest != total => {
             refuse(format!("cannot reshape an array of shape {other} ({total} elements) into shape {slot}"))
         }
-        1 if rest != 0 && total % rest != 0 => {
+        1 if (rest == 0 && total != 0) || (rest != 0 && total % rest != 0) => {
             refuse(format!("cannot reshape an array of shape {other} ({total} elements) into shape {slot}"))
         }
         1 if rest != 0 => {

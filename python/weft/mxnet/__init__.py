@@ -12,7 +12,8 @@ Ops stand under MXNet's own names, with its attributes and its names of inputs, 
 [(2, 4), (3, 4), (3,)]
 
 Where a function of weft's has MXNet's name with another meaning (``sum``, ``concat``), the op is named ``mxnet.sum``; in
-files of MXNet's it is found under its own name.
+files of MXNet's it is found under its own name. A script that was written for MXNet takes `weft.mxnet.symbol` and
+`weft.mxnet.ndarray`: there each name is MXNet's, with its positional arguments and automatic names.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ import numpy as np
 
 from weft import symbol as _symbol
 from weft._call.operands import as_array
+from weft._engine.labels import cpu, gpu
+from weft._graph.naming import AttrScope
 from weft._mxnet.arrays import read_arrays, write_arrays
 from weft._mxnet.draws import seed
 from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME
 from weft.errors import ArgumentTypeError, CheckpointError, CheckpointMissingError, GraphError
+from weft.mxnet import ndarray, operator, symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,9 +41,14 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft.symbol import Symbol
 
-__all__ = ["list_ops", "load", "load_checkpoint", "load_params", "save_checkpoint", "save_params", "seed"]
+__all__ = [
+    "AttrScope", "cpu", "gpu", "list_ops", "load", "load_checkpoint", "load_params", "nd", "ndarray", "operator", "save_checkpoint",
+    "save_params", "seed", "sym", "symbol",
+]  # fmt: skip
 
 register_all()
+
+sym, nd = symbol, ndarray
 
 
 def list_ops() -> tuple[str, ...]:

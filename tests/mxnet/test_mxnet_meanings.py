@@ -1,0 +1,374 @@
+"""Meanings of MXNet 1.9.1 that NumPy's are not, and ops that networks of its users have."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from mxnet_files import convolved
+
+import weft
+import weft.mxnet
+import weft.mxnet.ndarray as nd
+import weft.mxnet.symbol as mx
+from weft.errors import ArgumentIndexError, GraphError, ShapeError
+
+draw = np.random.default_rng(5)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return draw.normal(size=shape).astype("f")
+
+
+def run(op: str, *arrays: np.ndarray, room: str | None = None, **attributes: Any) -> list[np.ndarray]:
+    """Compute an op as a symbol; what follows of shapes and dtypes is what comes."""
+    names = [f"a{at}" for at in range(len(arrays))]
+    net = getattr(getattr(mx, room) if room else mx, op)(*map(mx.Variable, names), **attributes)
+    given = dict(zip(names, arrays, strict=True))
+    found = [each.numpy() for each in net.eval(**given)]
+    assert [each.shape for each in found] == net.infer_shape(**{name: each.shape for name, each in given.items()})[1]
+    assert [each.dtype for each in found] == net.infer_type(**{name: each.dtype for name, each in given.items()})[1]
+    return found
+
+
+def gradients(op: str, *arrays: np.ndarray, room: str | None = None, **attributes: Any) -> list[np.ndarray]:
+    names = [f"a{at}" for at in range(len(arrays))]
+    net = getattr(getattr(mx, room) if room else mx, op)(*map(mx.Variable, names), **attributes)
+    given = {name: weft.asarray(each) for name, each in zip(names, arrays, strict=True)}
+    executor = net.bind(args=given, args_grad={name: weft.zeros_like(each) for name, each in given.items()})
+    executor.forward(is_train=True)
+    executor.backward()
+    return [executor.grad_dict[name].numpy() for name in names]
+
+
+def follows_differences(op: str, *arrays: np.ndarray, wrt: tuple[int, ...] = (0,), **options: Any) -> None:
+    """Compare gradients with differences along a direction that is drawn."""
+    arrays = tuple(each.astype("d") for each in arrays)
+    found = gradients(op, *arrays, **options)
+    for at in wrt:
+        step = draw.normal(size=arrays[at].shape) * 1e-6
+        ends = [
+            sum(each.sum() for each in run(op, *arrays[:at], arrays[at] + sign * step, *arrays[at + 1 :], **options))
+            for sign in (1, -1)
+        ]
+        assert (found[at] * step).sum() == pytest.approx((ends[0] - ends[1]) / 2, rel=1e-3, abs=1e-9)
+
+
+def test_indices_outside() -> None:
+    x = np.arange(6, dtype="f").reshape(2, 3)
+    assert run("pick", x, np.array([-1, 4], "f"), mode="wrap")[0].tolist() == [2, 4]
+    assert run("pick", x, np.array([-1, 4], "f"))[0].tolist() == [0, 5]
+    assert run("take", x, np.array([-1, 5], "f"), mode="wrap")[0].tolist() == [x[1].tolist(), x[1].tolist()]
+    assert run("take", x, np.array([1], "f"), mode="raise")[0].tolist() == [x[1].tolist()]
+    for at in (-1, 2):
+        with pytest.raises((ArgumentIndexError, IndexError)):
+            mx.take(mx.Variable("x"), mx.Variable("i"), mode="raise").eval(x=x, i=np.array([at]))[0].numpy()
+
+
+def test_halves_go_down() -> None:
+    found = run("rint", np.array([-2.5, -0.5, 0.5, 1.5, 1.6, -1.6], "f"))[0]
+    assert found.tolist() == [-3, -1, 0, 1, 2, -2]
+
+
+def test_no_gradient_goes_to_nan() -> None:
+    x = np.array([[1, np.nan], [np.nan, 2]], "f")
+    assert gradients("nansum", x)[0].tolist() == [[1, 0], [0, 1]]
+    assert weft.autograd.grad(lambda x: weft.nansum(x, axis=0).sum())(weft.asarray(x)).tolist() == [[1, 0], [0, 1]]
+    assert weft.nansum(weft.symbol.Variable("x")).gradient("x").eval(x=x)[0].tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(["int32", "float32", "float16"], repeat=2)))
+def test_gradients_go_through_casts_to_integers(source: str, target: str) -> None:
+    net = mx.Cast(mx.Variable("x", dtype=source), target)
+    executor = net.bind(args={"x": weft.ones(2, dtype=source)}, args_grad={"x": weft.zeros(2, dtype=source)})
+    executor.forward(is_train=True)
+    executor.backward(weft.asarray([2, 3], dtype=target))
+    assert executor.grad_dict["x"].tolist() == [2, 3]
+
+
+def test_what_follows_from_the_right() -> None:
+    net = mx._internal._identity_with_attr_like_rhs(mx.Variable("l"), mx.Variable("r"))
+    assert net.infer_shape_partial(r=(3, 4)) == ([(3, 4), (3, 4)], [(3, 4)], [])
+    with pytest.raises(ShapeError, match=r"cannot reshape an array of shape \(2, 3, 4\)"):
+        weft.reshape(weft.symbol.Variable("x"), (0, -1)).infer_shape(x=(2, 3, 4))
+
+
+def test_a_slope_for_each_element() -> None:
+    x, gamma = -(numbers(3, 4) ** 2), numbers(3, 4)
+    np.testing.assert_allclose(run("LeakyReLU", x, gamma, act_type="prelu")[0], x * gamma, rtol=1e-6)
+    assert run("LeakyReLU", x, gamma[0], act_type="prelu")[0].tolist() == (x * gamma[0]).tolist()
+
+
+def test_calls_that_are_wrong_are_named() -> None:
+    x = mx.Variable("x")
+    with pytest.raises(ShapeError, match=r"'bd'.*batches of matrices"):
+        mx.batch_dot(x, x, name="bd").infer_shape(x=(2,))
+    with pytest.raises(GraphError, match=r"reps=\(-1,\)"):
+        mx.tile(x, reps=(-1,)).infer_shape(x=(2,))
+    with pytest.raises(GraphError, match=r"pad_width=\(0, -1\)"):
+        mx.Pad(x, mode="edge", pad_width=(0, -1)).infer_shape(x=(2,))
+    with pytest.raises(ShapeError, match="'same'"):
+        mx.Pooling(x, (3, 3), pad=(1, 1), pooling_convention="same").infer_shape(x=(1, 1, 5, 5))
+    assert weft.zeros(np.array([2, 3])).shape == (2, 3)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+def test_channels_on_the_last_axis(group: int) -> None:
+    x, weight, bias = numbers(2, 5, 6, 4), numbers(6, 3, 2, 4 // group), numbers(6)
+    options = {"kernel": (3, 2), "num_filter": 6, "num_group": group, "stride": (2, 1), "layout": "NHWC"}
+    plain = options | {"layout": "NCHW"}
+    turned = [each.transpose(0, 3, 1, 2).copy() for each in (x, weight)]
+    found, wanted = run("Convolution", x, weight, bias, **options), run("Convolution", *turned, bias, **plain)
+    np.testing.assert_allclose(found[0], wanted[0].transpose(0, 2, 3, 1), rtol=1e-5, atol=1e-6)
+    by, by_plain = (
+        gradients("Convolution", x, weight, bias, **options),
+        gradients("Convolution", *turned, bias, **plain),
+    )
+    for one, other in zip(by, by_plain, strict=True):
+        np.testing.assert_allclose(one, other if other.ndim == 1 else other.transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-5)
+    net = mx.Convolution(mx.Variable("x"), **options, name="c")
+    assert net.infer_shape(x=(2, 5, 6, 4))[0][1:] == [weight.shape, (6,)]
+    kernel = {"kernel": (2, 2), "pool_type": "avg", "layout": "NHWC"}
+    pooled = run("Pooling", turned[0], **(kernel | {"layout": None}))[0].transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(run("Pooling", x, **kernel)[0], pooled, rtol=1e-6)
+    weight = numbers(4, 2, 2, 3)
+    again = run("Deconvolution", x, weight, kernel=(2, 2), num_filter=3, layout="NHWC", no_bias=True)[0]
+    wanted = run(
+        "Deconvolution", turned[0], weight.transpose(0, 3, 1, 2).copy(), kernel=(2, 2), num_filter=3, no_bias=True
+    )
+    np.testing.assert_allclose(again, wanted[0].transpose(0, 2, 3, 1), rtol=1e-5, atol=1e-6)
+
+
+def test_elements_in_order() -> None:
+    x = np.array([[3, 1, 3], [2, 5, 4]], "f")
+    assert run("sort", x, is_ascend=False)[0].tolist() == [[3, 3, 1], [5, 4, 2]]
+    assert run("sort", x, axis=None)[0].tolist() == [1, 2, 3, 3, 4, 5]
+    assert run("argsort", x, is_ascend=False)[0].tolist() == [[0, 2, 1], [1, 2, 0]]
+    assert run("topk", x, k=2)[0].tolist() == [[0, 2], [1, 2]]
+    assert [each.tolist() for each in run("topk", x, k=1, ret_typ="both", is_ascend=True)] == [[[1], [2]], [[1], [0]]]
+    assert run("topk", x, k=2, ret_typ="mask")[0].tolist() == [[1, 0, 1], [0, 1, 1]]
+    assert run("topk", x, axis=None, ret_typ="value")[0].tolist() == [5]
+    assert gradients("topk", x, k=2, ret_typ="value")[0].tolist() == [[1, 0, 1], [0, 1, 1]]
+    assert run("shape_array", x)[0].tolist() == [2, 3]
+    assert run("size_array", x)[0].tolist() == [6]
+
+
+def test_elements_by_places() -> None:
+    x, at = numbers(2, 3, 4), np.array([[0, 1, 1], [2, 0, 2]], "f")
+    rows = at.astype(int)
+    assert run("gather_nd", x, at)[0].tolist() == x[rows[0], rows[1]].tolist()
+    counted = np.zeros((2, 3, 4), "f")
+    np.add.at(counted, (rows[0], rows[1]), 1)
+    assert gradients("gather_nd", x, at)[0].tolist() == counted.tolist()
+    made = np.zeros((2, 3), "f")
+    made[rows[0], rows[1]] = [1, 2, 3]
+    assert run("scatter_nd", np.array([1, 2, 3], "f"), at, shape=(2, 3))[0].tolist() == made.tolist()
+    assert run("batch_take", x[0], np.array([0, 3, 1], "f"))[0].tolist() == x[0][[0, 1, 2], [0, 3, 1]].tolist()
+    assert run("arange_like", x, room="contrib", axis=1, start=2)[0].tolist() == [2, 3, 4]
+    assert run("arange_like", x[0, :2], room="contrib", repeat=3)[0].tolist() == [[0, 0, 0, 1], [1, 1, 2, 2]]
+    blocks = np.arange(8, dtype="f").reshape(1, 8, 1, 1)
+    wide = run("depth_to_space", blocks, block_size=2)[0]
+    assert wide.tolist() == [[[[0, 2], [4, 6]], [[1, 3], [5, 7]]]]
+    assert run("space_to_depth", wide, block_size=2)[0].tolist() == blocks.tolist()
+    assert run("diag", x[0], k=1)[0].tolist() == np.diagonal(x[0], 1).tolist()
+    assert run("diag", x[0, 0], k=-1)[0].tolist() == np.diag(x[0, 0], -1).tolist()
+    parts = run("_split_v2", x, indices=(0, 1), axis=1)
+    assert [each.shape for each in parts] == [(2, 1, 4), (2, 2, 4)]
+    assert run("reshape_like", x, numbers(6, 4), lhs_begin=0, lhs_end=2, rhs_begin=0, rhs_end=1)[0].shape == (6, 4)
+
+
+def test_pictures_in_other_sizes() -> None:
+    x = np.array([[[[0, 1], [2, 3]]]], "f")
+    assert run("BilinearResize2D", x, room="contrib", height=3, width=3)[0][0, 0].tolist() == [
+        [0, 0.5, 1], [1, 1.5, 2], [2, 2.5, 3],
+    ]  # fmt: skip
+    halves = run("BilinearResize2D", x, room="contrib", scale_height=1, scale_width=2, align_corners=False)[0]
+    assert halves[0, 0].tolist() == [[0, 0.25, 0.75, 1], [2, 2.25, 2.75, 3]]
+    big = numbers(1, 2, 5, 7)
+    assert run("BilinearResize2D", big, big[:, :, :2, :3].copy(), room="contrib", mode="like")[0].shape == (1, 2, 2, 3)
+    assert run("BilinearResize2D", big, room="contrib", mode="to_even_up")[0].shape == (1, 2, 6, 8)
+    found = run("AdaptiveAvgPooling2D", big, room="contrib", output_size=(2, 3))[0]
+    assert found[0, 1, 1, 2] == pytest.approx(big[0, 1, 2:5, 4:7].mean(), rel=1e-5)
+    follows_differences("AdaptiveAvgPooling2D", big, room="contrib", output_size=2)
+
+
+def test_regions() -> None:
+    x = np.arange(36, dtype="f").reshape(1, 1, 6, 6)
+    rois = np.array([[0, 0, 0, 3, 3], [0, 2, 2, 5, 4], [-1, 0, 0, 1, 1]], "f")
+    found = run("ROIPooling", x, rois, pooled_size=(2, 2), spatial_scale=1)[0]
+    # Rows 2 to 4 in two parts that share the third: floors and ceilings of halves.
+    assert found[:, 0].tolist() == [[[7, 9], [19, 21]], [[21, 23], [27, 29]], [[0, 0], [0, 0]]]
+    follows_differences("ROIPooling", numbers(1, 2, 6, 6), rois[:2], pooled_size=(2, 2), spatial_scale=1.0)
+    for ratio in (2, -1):
+        options = {"pooled_size": (2, 2), "spatial_scale": 0.5, "sample_ratio": ratio, "room": "contrib"}
+        one = run("ROIAlign", x, np.array([[0, 2, 2, 10, 10]], "f"), **options)[0]
+        assert one[0, 0].tolist() == [[14, 16], [26, 28]]  # linear data: the value in the middle of each part
+        follows_differences("ROIAlign", numbers(1, 2, 6, 6), rois[:2], **options)
+    assert not run("ROIAlign", x, rois, **options)[0][2].any()
+    aligned = run(
+        "ROIAlign", x, np.array([[0, 1, 1, 3, 3]], "f"), **(options | {"aligned": True, "spatial_scale": 1.0})
+    )[0]
+    assert aligned[0, 0].tolist() == [[7, 8], [13, 14]]
+
+
+def test_boxes() -> None:
+    anchors = np.array([[[0, 0, 2, 2], [1, 1, 4, 3]]], "f")
+    truth = np.array([[[0, 0, 2, 4], [1, 1, 3, 3]]], "f")
+    samples, matches = np.array([[1, -1]], "f"), np.array([[0, 1]], "f")
+    means, stds = np.zeros(4, "f"), np.full(4, 0.5, "f")
+    targets, counts = run("box_encode", samples, matches, anchors, truth, means, stds, room="contrib")
+    np.testing.assert_allclose(targets[0, 0], [0, 1, 0, 2 * math.log(2)], rtol=1e-5)
+    assert counts.tolist() == [[[1] * 4, [0] * 4]]
+    again = run(
+        "box_decode",
+        targets[:, :1],
+        anchors[:, :1],
+        room="contrib",
+        format="corner",
+        std0=0.5,
+        std1=0.5,
+        std2=0.5,
+        std3=0.5,
+    )
+    np.testing.assert_allclose(again[0], truth[:, :1], rtol=1e-5, atol=1e-6)
+    overlap = run("box_iou", anchors[0], truth[0], room="contrib")[0]
+    np.testing.assert_allclose(overlap, [[0.5, 1 / 7], [1 / 6, 4 / 6]], rtol=1e-5)
+
+
+def test_attention_of_interleaved_heads() -> None:
+    heads, width, length, batch = 2, 3, 4, 2
+    x = numbers(length, batch, heads * 3 * width)
+    parts = x.reshape(length, batch, heads, 3, width)
+    q, k, v = (parts[:, :, :, at] for at in range(3))
+    scores = np.einsum("ibhd,jbhd->bhij", q, k) / math.sqrt(width)
+    found = run("interleaved_matmul_selfatt_qk", x, room="contrib", heads=heads)[0]
+    np.testing.assert_allclose(found, scores.reshape(-1, length, length), rtol=1e-4, atol=1e-5)
+    values = run("interleaved_matmul_selfatt_valatt", x, found, room="contrib", heads=heads)[0]
+    wanted = np.einsum("bhij,jbhd->ibhd", scores, v).reshape(length, batch, -1)
+    np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
+    queries = q.reshape(length, batch, -1).copy()
+    pairs = parts[:3, :, :, 1:].reshape(3, batch, -1).copy()
+    found = run("interleaved_matmul_encdec_qk", queries, pairs, room="contrib", heads=heads)[0]
+    np.testing.assert_allclose(found, scores[..., :3].reshape(-1, length, 3), rtol=1e-4, atol=1e-5)
+    values = run("interleaved_matmul_encdec_valatt", pairs, found, room="contrib", heads=heads)[0]
+    wanted = np.einsum("bhij,jbhd->ibhd", scores[..., :3], v[:3]).reshape(length, batch, -1)
+    np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_groups_of_channels() -> None:
+    x, gamma, beta = numbers(2, 4, 3, 2), numbers(2), numbers(2)
+    groups = x.reshape(2, 2, -1)
+    centred = groups - groups.mean(2, keepdims=True)
+    plain = centred / np.sqrt((centred**2).mean(2, keepdims=True) + 1e-5)
+    wanted = (plain * gamma[:, None] + beta[:, None]).reshape(x.shape)
+    np.testing.assert_allclose(run("GroupNorm", x, gamma, beta, num_groups=2)[0], wanted, rtol=1e-4, atol=1e-5)
+    each = numbers(4)
+    wanted = plain.reshape(x.shape) * each[:, None, None]
+    np.testing.assert_allclose(run("GroupNorm", x, each, 0 * each, num_groups=2)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def sequence_loss(scores: np.ndarray, labels: list[int], blank: int) -> float:
+    """Sum the probabilities of all paths that come to these labels."""
+    chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    total = 0.0
+    for path in itertools.product(range(scores.shape[1]), repeat=len(scores)):
+        merged = [at for at, _ in itertools.groupby(path) if at != blank]
+        if merged == labels:
+            total += math.prod(chances[step, at] for step, at in enumerate(path))
+    return -math.log(total)
+
+
+def test_the_loss_of_sequences_is_that_of_all_paths() -> None:
+    x = numbers(4, 3, 3)
+    wanted = [sequence_loss(x[:, at], labels, 0) for at, labels in enumerate([[1, 2], [1, 1], []])]
+    found = run("CTCLoss", x, np.array([[1, 2], [1, 1], [0, 0]], "f"))[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    last = run("CTCLoss", x, np.array([[0, 1], [1, -1], [0, 0]], "f"), blank_label="last")[0]
+    wanted = [sequence_loss(x[:, at], labels, 2) for at, labels in enumerate([[0, 1], [1], [0, 0]])]
+    np.testing.assert_allclose(last, wanted, rtol=1e-4)
+    lengths = {"use_data_lengths": True, "use_label_lengths": True}
+    given = np.array([3, 4, 2], "f"), np.array([1, 2, 1], "f")
+    found = run("CTCLoss", x, np.array([[1, 2], [1, 2], [2, 0]], "f"), *given, **lengths)[0]
+    wanted = [sequence_loss(x[:3, 0], [1], 0), sequence_loss(x[:, 1], [1, 2], 0), sequence_loss(x[:2, 2], [2], 0)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    follows_differences("CTCLoss", x, np.array([[1, 2], [1, 1], [0, 0]], "f"))
+
+
+def test_windows_that_look_where_offsets_say() -> None:
+    x, weight = numbers(1, 4, 5, 5), numbers(2, 2, 3, 3)
+    options = {"kernel": (3, 3), "pad": (1, 1), "num_filter": 2, "num_group": 2, "no_bias": True}
+    still = np.zeros((1, 18, 5, 5), "f")
+    wanted = run("Convolution", x, weight, **options)[0]
+    np.testing.assert_allclose(
+        run("DeformableConvolution", x, still, weight, room="contrib", **options)[0], wanted, rtol=1e-4, atol=1e-5
+    )
+    right = still.reshape(1, 9, 2, 5, 5).copy()
+    right[:, :, 1] = 1  # one element to the right
+    moved = np.pad(x, ((0, 0), (0, 0), (0, 0), (0, 1)))[..., 1:]
+    wide = np.pad(moved, ((0, 0), (0, 0), (1, 1), (0, 1)))
+    wide = np.concatenate([np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)))[..., :1], wide], axis=3)
+    parts = [convolved(wide[:, 2 * g : 2 * g + 2], weight[g : g + 1], np.zeros(1, "f"), 0) for g in (0, 1)]
+    found = run("DeformableConvolution", x, right.reshape(still.shape), weight, room="contrib", **options)[0]
+    np.testing.assert_allclose(found, np.concatenate(parts, 1), rtol=1e-4, atol=1e-5)
+    offset = draw.uniform(0.1, 0.4, still.shape).astype("f")
+    follows_differences("DeformableConvolution", x, offset, weight, wrt=(0, 1, 2), room="contrib", **options)
+
+
+def test_random_numbers() -> None:
+    weft.mxnet.seed(3)
+    first = nd.random.uniform(2, 3, shape=(1000,)).numpy()
+    weft.mxnet.seed(3)
+    assert nd.random.uniform(2, 3, shape=(1000,)).tolist() == first.tolist()
+    assert first.dtype == np.float32
+    assert 2 <= first.min() < 2.1
+    assert 2.9 < first.max() < 3
+    normal = run("normal", room="random", loc=5, scale=2, shape=(4000,))[0]
+    assert (normal.mean(), normal.std()) == (pytest.approx(5, abs=0.2), pytest.approx(2, abs=0.2))
+    assert run("uniform_like", np.ones((2, 3), "f"), room="random", low=1, high=2)[0].min() >= 1
+
+
+def test_other_functions() -> None:
+    x = numbers(2, 3)
+    np.testing.assert_allclose(run("erf", x)[0], np.vectorize(math.erf)(x), rtol=1e-5)
+    mean, variance = run("moments", x, axes=(1,))
+    np.testing.assert_allclose(mean, x.mean(1), rtol=1e-5)
+    np.testing.assert_allclose(variance, x.var(1), rtol=1e-4)
+    grown = run("UpSampling", numbers(1, 2, 2, 2), numbers(1, 1, 4, 4), scale=2, sample_type="nearest")[0]
+    assert grown.shape == (1, 3, 4, 4)
+
+
+def layouts(symbol: Any, given: dict[str, str], shapes: dict[str, Any] | None = None) -> tuple[list[str], list[str]]:
+    graph = weft.graph.Graph(symbol)
+    graph = graph if shapes is None else weft.graph.infer_shape(graph, shapes)
+    found = weft.graph.correct_layout(graph, given)
+    nodes = found.indexed_graph().nodes
+    return [node.op.name for node in nodes if not node.is_variable], found.attrs["layout"]
+
+
+def test_layouts_by_default() -> None:
+    x, y = weft.symbol.Variable("x"), weft.symbol.Variable("y")
+    ops, found = layouts(weft.exp(x) + y, {"x": "HW", "y": "WH"})
+    assert ops == ["exp", "permute_dims", "add"]
+    assert found == ["HW", "HW", "WH", "HW", "HW"]
+    assert layouts(weft.sum(x, axis=0), {"x": "HW"})[1] == ["HW", "W"]
+    assert layouts(weft.sum(x, axis=0, keepdims=True), {"x": "HW"})[1] == ["HW", "HW"]
+    assert layouts(weft.concat([x, y], axis=1), {"x": "HW", "y": "HW"})[1][-1] == "HW"
+    assert layouts(x + y, {"x": "NCHW"}, {"x": (1, 2, 3, 3), "y": (3,)})[1][-1] == "NCHW"
+    assert layouts(x + y, {"x": "NCHW"})[1][-1] is None  # which of both has more axes is not known
+    a, b = mx.Variable("a"), mx.Variable("b")
+    net = mx.mean(mx.Activation(mx.Convolution(a, kernel=(3, 3), num_filter=2, name="c"), "relu") + b, axis=(2, 3))
+    ops, found = layouts(net, {"a": "NHWC", "b": "NCHW"})
+    assert ops[:2] == ["permute_dims", "Convolution"]
+    assert found[-1] == "NC"
+    assert layouts(mx.transpose(a, (0, 2, 3, 1)), {"a": "NCHW"})[1][-1] == "NHWC"
+
+
+def test_values_stay_where_layouts_change() -> None:
+    a = mx.Variable("a")
+    net = mx.mean(mx.Concat(a.exp(), mx.Pooling(a, (1, 1)), dim=1) * 2, axis=1)
+    first = weft.graph.correct_layout(weft.graph.Graph(net), {"a": "NCHW"})
+    second = weft.graph.correct_layout(first, {"a": "NHWC"})
+    x = numbers(1, 2, 3, 4)
+    wanted = net.eval(a=x)[0].numpy()
+    np.testing.assert_allclose(second.symbol.eval(a=x.transpose(0, 2, 3, 1).copy())[0].numpy(), wanted, rtol=1e-5)
