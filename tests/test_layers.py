@@ -125,7 +125,7 @@ def test_atomics_live_in_sync_alone() -> None:
 BEGINS = re.compile(r"^(?:    fn |pub\(crate\) fn )(\w+)", re.MULTILINE)
 ASKS = re.compile(r"\bnow\b|\b(?:stand_in|elsewhere|taken|is_plain|entry_of|at)\(")
 #: They ask by what they call, or take only what was just made.
-ASKED_BY_OTHERS = {"fresh_cast", "tape_hear_unary", "tape_hear_view"}
+ASKED_BY_OTHERS = {"tape_hear_view"}
 
 
 def doors(path: Path) -> dict[str, str]:

@@ -36,6 +36,8 @@ Y = weft.asarray(np.ones((32, 32), np.float32))
 MASK = weft.asarray(np.tri(32, dtype=bool))
 PLACES = weft.asarray(np.arange(5))
 VARIABLE = weft.symbol.Variable("x")
+NET = weft.tanh(VARIABLE + weft.symbol.Variable("y"))
+BOUND = {"x": X, "y": Y}
 
 CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     "x + y": (0, lambda: X + Y),
@@ -55,7 +57,14 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     "roll": (1, lambda: weft.roll(X, 3, axis=0)),
     "assignment of a number": (1, lambda: X.__setitem__(slice(1, None), 0)),
     "assignment of an array": (1, lambda: X.__setitem__(slice(1, None), ROWS)),
+    "copy": (2, X.copy),
+    "astype": (1, lambda: weft.astype(X, np.float64)),
+    "relu": (1, lambda: weft.nn.relu(X)),
+    "leaky relu": (2, lambda: weft.nn.leaky_relu(X, 0.1)),
+    "softmax": (1, lambda: weft.nn.softmax(X)),
+    "softmax along the other axis": (1, lambda: weft.nn.softmax(X, axis=0)),
     "take": (2, lambda: weft.take(X, PLACES, axis=0)),
+    "bind of two nodes": (10, lambda: NET.bind(BOUND)),
     "exp of a symbol": (4, lambda: weft.exp(VARIABLE)),
 }
 ROWS = Y[1:]

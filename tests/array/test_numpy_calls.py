@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ import pytest
 
 import weft
 from conftest import SOON
+from weft._numpy.arguments import adapt
+from weft._numpy.names import signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -461,3 +464,73 @@ def test_a_type_error_of_ours_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
             np.flip(weft.asarray(X))
     finally:
         namesake.cache_clear()
+
+
+def pairs() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+    """Give each function of weft's that has a namesake of NumPy's with a signature, and that."""
+    for room, ours, theirs in [("", weft, np), ("linalg.", weft.linalg, np.linalg), ("fft.", weft.fft, np.fft)]:
+        for name in ours.__all__:
+            own, func = getattr(ours, name), getattr(theirs, name, None)
+            if not callable(own) or isinstance(own, type) or func is None or name in {"load", "save"}:
+                continue
+            if signature_of(own) is not None and signature_of(func) is not None:
+                yield room + name, own, func
+
+
+@pytest.mark.parametrize("places", range(4))
+def test_an_argument_that_only_numpy_has_is_no_other_one_of_ours(places: int) -> None:
+    """``average(x, returned=True)`` averaged along axis 1, and ``linspace(0, 1, retstep=True)`` gave one element."""
+    kinds = inspect.Parameter
+    checked = 0
+    for name, own, func in pairs():
+        ours, theirs = inspect.signature(own), inspect.signature(func)
+        needed = [
+            object()
+            for each in theirs.parameters.values()
+            if each.default is kinds.empty and each.kind in {kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD}
+        ]
+        for given, parameter in theirs.parameters.items():
+            if parameter.default is kinds.empty or parameter.kind is kinds.POSITIONAL_ONLY or given in ours.parameters:
+                continue
+            value = object()
+            adapted = adapt(func, own, (*needed, *(object() for _ in range(places))), {given: value})
+            if adapted is None:
+                continue
+            bound = ours.bind(*adapted[0], **adapted[1]).arguments
+            taken = {"ddof": "correction", "a_min": "min", "a_max": "max", "rcond": "rtol"}.get(given)
+            assert {
+                each for each, found in bound.items() if found is value and each in theirs.parameters and each != taken
+            } == set(), f"{name}({given}=)"
+            checked += 1
+    assert places or checked
+
+
+def test_arguments_of_ours_have_the_places_of_numpys() -> None:
+    """``concatenate(arrays, 0, out)`` took `out` for a dtype."""
+    kinds = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+    for name, own, func in pairs():
+        ours, theirs = (
+            [key for key, each in inspect.signature(of).parameters.items() if each.kind in kinds] for of in (own, func)
+        )
+        for one, other in zip(ours, theirs, strict=False):
+            both = {one, other} <= {"min", "max", "a_min", "a_max"}  # NumPy has these by either name
+            assert both or one == other or (one not in theirs and other not in ours), f"{name}: {one} where {other} is"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, o: weft.concatenate([x[0], x[1]], out=o),
+        lambda x, o: weft.concatenate([x[0], x[1]], 0, o),
+        lambda x, o: weft.stack([x[0], x[1]], out=o),
+        lambda x, _: weft.average(x, returned=True),
+        lambda x, _: weft.nanmax(x, initial=0),
+        lambda x, _: weft.cov(x, aweights=[1, 2, 3]),
+        lambda _x, _o: weft.linspace(0, 1, retstep=True),
+        lambda _x, _o: weft.geomspace(1, 8, axis=1),
+        lambda x, _: weft.full_like(x, 3, shape=(2, 2)),
+    ],
+)
+def test_what_weft_does_not_take_is_refused(call: Callable[..., Any]) -> None:
+    with pytest.raises(weft.errors.ArgumentTypeError, match=r"unexpected keyword|positional argument"):
+        call(weft.asarray(X), weft.zeros(6))

@@ -66,6 +66,63 @@ def test_ends_past_the_range_leave_an_interval_open(dtype: str) -> None:
             agree(lambda xp, x, low=low, high=high: xp.clip(x, low, high), x, name=f"clip({low}, {high})")
 
 
+def test_ends_past_the_range_of_a_symbol_leave_its_interval_open() -> None:
+    """Their dtypes are known when there are arrays."""
+    for dtype in INTEGERS:
+        x = np.array([0, 1, 100], dtype)
+        for low, high in [
+            (None, 50),
+            (0, None),
+            *((None, each) for each in NUMBERS),
+            *((each, None) for each in NUMBERS),
+        ]:
+            symbol = weft.clip(weft.symbol.Variable("x"), low, high)
+            wanted = outcome(lambda x=x, low=low, high=high: np.clip(x, low, high))
+            name = f"clip({low}, {high}) of {dtype}"
+            assert outcome(lambda symbol=symbol, x=x: symbol.eval(x=weft.asarray(x))[0]) == wanted, name
+
+
+SCALARS = tuple(
+    np.dtype(kind).type(value)
+    for kind, value in [
+        *(("int8", -5), ("int16", -129), ("int64", 300), ("int64", 2**40), ("uint8", 200), ("uint16", 40_000)),
+        *(("uint64", 2**64 - 5), ("float16", 6e4), ("float32", 2.75), ("float32", 1e30), ("float64", -300.5)),
+        *(("float64", np.nan), ("float32", np.inf), ("float64", -np.inf), ("bool", True)),
+    ]
+)
+WRITES: dict[str, Callable[[Any, Any], None]] = {
+    "slice": lambda x, value: x.__setitem__(slice(0, 1), value),
+    "element": lambda x, value: x.__setitem__(0, value),
+    "all": lambda x, value: x.__setitem__(..., value),
+    "list": lambda x, value: x.__setitem__([0, 2], value),
+    "mask": lambda x, value: x.__setitem__([True, False, True], value),
+    "fill": lambda x, value: x.fill(value),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool", "float16"])
+def test_scalars_of_numpy_are_written_as_numpy_writes_them(dtype: str, write: str) -> None:
+    """Through a view, one is a number to signed integers, which are to have it; else it is cast as an array is."""
+
+    def written(xp: Any, x: Any, value: Any) -> Any:
+        x = xp.copy(x)
+        WRITES[write](x, value)
+        return x
+
+    for value in SCALARS:
+        casts = np.dtype(dtype).kind == "u" or write in {"list", "mask"}
+        if dtype in INTEGERS and casts and value.dtype.kind == "f" and not 0 <= float(value) <= np.iinfo(dtype).max:
+            continue  # C leaves open what a floating-point number becomes
+        agree(lambda xp, x, value=value: written(xp, x, value), np.array([1, 2, 3], dtype), name=f"{value!r}")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, np.float32("nan"), np.float64("inf")])
+def test_what_is_no_integer_is_refused_by_an_error_of_the_package(value: Any) -> None:
+    with pytest.raises(weft.errors.WeftError, match=r"cannot assign (NaN|inf) to an array of int8"):
+        weft.zeros(2, dtype="int8")[:] = value
+
+
 @pytest.mark.parametrize("values", [300, [300], 300.0, [300.0], 1e30, [1e30], float("nan"), [float("nan")], 1.5, [1.5]])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16"])
 def test_what_is_put_into_integers_is_to_fit(values: Any, dtype: str) -> None:

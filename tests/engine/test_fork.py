@@ -326,6 +326,68 @@ def test_a_fork_ends_though_other_hooks_let_go_of_the_lock_of_the_interpreter(sc
     assert done.returncode == 0, done.stderr
 
 
+RUNNING = {
+    "program": "program = weft.program(lambda a: stop(a) * 2); call = lambda: program(x)",
+    "capture": "call = captured().replay",
+    "arrays": "call = lambda: stop(x) * 2",
+}
+CHILDREN = {
+    "leaves": "",
+    "pushes": "assert (weft.ones(4) + 1).tolist() == [2.0] * 4",
+    "calls again": "go.set(); assert weft.program(lambda a: stop(a) * 2)(weft.zeros(2)).tolist() == [2.0, 2.0]",
+    "waits": "engine.wait_for_all(timeout=20)",
+    "lets go": "del call; gc.collect()",
+}
+
+
+@needs_fork
+@pytest.mark.parametrize("child", CHILDREN)
+@pytest.mark.parametrize("kind", RUNNING)
+def test_a_child_ends_that_is_forked_while_instances_of_a_program_run(script: RunScript, kind: str, child: str) -> None:
+    """A child has the calls as they stood: one runs, one has an instance, one has none; nobody there goes on with them."""
+    run(
+        script,
+        ("work_stealing", 2),
+        f"""
+    import gc
+    import numpy as np
+
+    began, go = threading.Semaphore(0), threading.Event()
+
+    @weft.ops.register_op("stop", infer=weft.ops.like_first)
+    def stop(out, a):
+        began.release()
+        assert go.wait(20)
+        np.add(a, 1, out=out)
+
+    def captured():
+        with weft.capture("held", engine=engine) as found:
+            engine.push(lambda: (began.release(), go.wait(20)), (), (x,))
+        return found
+
+    variable, x = x, x if {kind!r} == "capture" else weft.zeros(8, engine=engine)
+    {RUNNING[kind]}
+    go.set()
+    call()  # the first one of a program records it
+    engine.wait_for_all(timeout=20)
+    go.clear()
+    while began.acquire(blocking=False):
+        pass
+    results = [call() for _ in range(3)]
+    assert began.acquire(timeout=20)
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        {CHILDREN[child]}
+        sys.exit(7)  # by the interpreter's own end, as any child does
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    go.set()
+    engine.wait_for_all(timeout=20)
+    assert {kind == "capture"} or all(each.tolist() == [2.0] * 8 for each in results)
+    """,
+    )
+
+
 @pytest.mark.parametrize("kind", ["callable", "async", "array", "replayed"])
 @pytest.mark.parametrize(("end", "status"), [("None", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("1 / 0", 1)])
 def test_a_child_that_is_forked_inside_an_op_ends_with_it(script: RunScript, kind: str, end: str, status: int) -> None:

@@ -140,7 +140,7 @@ def test_an_interrupt_leaves_the_tape_listening(monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as patched:
         patched.setattr(dispatch, "tape_opens", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            weft.nn.relu(x)
+            weft.exp(x, where=weft.isfinite(x))  # which Python carries
     assert tape_entry(weft.nn.relu(x)) is not None
 
 

@@ -88,7 +88,7 @@ def test_zero_was_unknown_before_mxnet_2() -> None:
 def test_an_op_that_nobody_registered() -> None:
     file = net()
     file["nodes"][4] = {
-        "op": "Custom",
+        "op": "_foreach",
         "name": "c",
         "attrs": {"op_type": "x"},
         "inputs": [[3, 0, 0]],
@@ -100,10 +100,10 @@ def test_an_op_that_nobody_registered() -> None:
     assert symbol.attr("op_type") == "x"
     assert load(json.loads(symbol.tojson())).tojson() == symbol.tojson()
     assert json.loads(symbol.tojson())["nodes"][4]["subgraphs"] == [{"nodes": []}]
-    assert "Custom(" in weft.graph.print_ir(weft.graph.Graph(symbol))
-    with pytest.raises(GraphError, match="no op 'Custom' is registered"):
+    assert "_foreach(" in weft.graph.print_ir(weft.graph.Graph(symbol))
+    with pytest.raises(GraphError, match="no op '_foreach' is registered"):
         symbol.infer_shape(data=(2, 5))
-    with pytest.raises(GraphError, match="no op 'Custom' is registered"):
+    with pytest.raises(GraphError, match="no op '_foreach' is registered"):
         symbol.eval(data=[[1.0]], fc_weight=[[1.0]] * 3, fc_bias=[0.0] * 3)
 
 

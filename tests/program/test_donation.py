@@ -157,3 +157,9 @@ def test_an_array_that_comes_out_of_use_during_the_call_stays_or_goes_whole(make
             continue
         assert address(w) != address(result), "two arrays of one memory, and neither knows"
         assert (own[0, 0].item(), result[0, 0].item(), read[0, 0].item()) == (1.0, 2.0, 128.0)
+
+
+def test_an_array_that_was_given_away_says_so() -> None:
+    w = weft.ones(3)
+    weft.program(lambda w: w + 1, donate=("w",))(w)
+    assert repr(w) == str(w) == "NDArray(<given away>, shape=(3,), dtype=float64)"

@@ -45,7 +45,7 @@ fn engine() -> (Engine, Array) {
 fn by_a_closed_engine() {
     assert!(dropped_by(|sender| {
         let (engine, array) = engine();
-        engine.close(false, None, None).expect("there is nothing to do");
+        engine.close().expect("there is nothing to do");
         let payload = Asks(array.clone(), sender);
         let arrays = [(&array, Access::Read)];
         assert!(push(payload, &Call::anywhere(&engine, &arrays, PushOptions::default())).is_err());
@@ -217,7 +217,7 @@ fn a_refused_op_has_written_nothing() {
     .expect("an open engine");
     let closing = {
         let engine = engine.clone();
-        std::thread::spawn(move || engine.close(false, None, None))
+        std::thread::spawn(move || engine.close())
     };
     while !engine.is_closed() {
         std::thread::yield_now();

@@ -39,9 +39,7 @@ mod _core {
     #[pymodule_export]
     use super::call::on_device::cache_cuda_loop;
     #[pymodule_export]
-    use super::call::{
-        ArrayFunction, Callee, Native, Plan, Way, call, set_carrier, set_composer, set_dispatch, way_of,
-    };
+    use super::call::{ArrayFunction, Callee, Native, Plan, Way, set_carrier, set_composer, set_dispatch, way_of};
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
     #[pymodule_export]
@@ -91,13 +89,13 @@ mod _core {
     use super::graph::passes::{
         graph_apply_pass, graph_correct_layout, graph_describe_derived, graph_draw, graph_find_pass,
         graph_fold_constants, graph_functionalise, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred,
-        graph_is_of_kind, graph_list_passes, graph_load_json, graph_place_device, graph_plan_memory, graph_print_ir,
-        graph_recompute, graph_register_pass, graph_save_json,
+        graph_list_passes, graph_load_json, graph_place_device, graph_plan_memory, graph_print_ir, graph_recompute,
+        graph_register_pass, graph_save_json,
     };
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
     #[pymodule_export]
-    use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
+    use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op};
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
     #[pymodule_export]
@@ -108,7 +106,7 @@ mod _core {
         tape_note, tape_note_call, tape_opens, whole,
     };
     #[pymodule_export]
-    use super::hearing::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};
+    use super::hearing::short::{tape_hear_part, tape_hear_view, tape_note_fresh, tape_operator};
     #[pymodule_export]
     use super::hearing::tape_alike;
     #[pymodule_export]
@@ -125,9 +123,9 @@ mod _core {
     use super::pushes::kinds::kind_empty;
     #[pymodule_export]
     use super::pushes::{
-        Kernel, Loop, Memory, Operator, beside, change_here, compute_here, copy_elements, empty, fresh_cast,
-        fresh_copy, fresh_diagonal, fresh_filled, fresh_range, fresh_rows, fresh_spaced, memory_stats, memory_trim,
-        open_onednn, push_compute, values_here, vectors, wrap,
+        Kernel, Loop, Memory, Operator, beside, change_here, compute_here, copy_elements, empty, fresh_copy,
+        fresh_diagonal, fresh_filled, fresh_range, fresh_rows, fresh_spaced, memory_stats, memory_trim, open_onednn,
+        push_compute, values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
@@ -151,11 +149,11 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::call::add_call(module)?;
         super::interpreter::errors::load(module.py())?;
         super::interpreter::devices::load(&[&super::cuda::Cuda]);
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
-        module.add("TAPE_COERCED", super::hearing::record::Hearing::Coerced)?;
         module.add("TAPE_ELSEWHERE", super::hearing::record::Hearing::Elsewhere)?;
         module.add("POLICIES", PyTuple::new(module.py(), weft_engine::Policy::forms())?)?;
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;

@@ -1,9 +1,9 @@
 """Kinds of devices with memory of their own: each is one `Backend`, registered under the name of its kind.
 
-The door and its neighbours ask the backend of an array for whatever does not run on the host: memory, copies, fills,
-kernels, callables, and what other libraries are shown. A new kind is a subclass and one call of `register`; nothing else
-in this package knows which kinds there are. A subclass that overrides nothing has memory that only callables reach: each
-op is one, with NumPy's view of that memory.
+The door and its neighbours ask the backend of an array for everything that does not run on the host: memory, copies,
+fills, kernels, callables, exports to other libraries. A new kind is a subclass and one call of `register`; no other
+code of this package knows the kinds. A subclass without overrides has memory that only callables reach: each op is a
+callable with NumPy's view of that memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Backend:
-    """What a kind of device does.
+    """The operations of a kind of device.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Backend:
     dlpack : int
         DLPack's number of the kind.
     faster : str or None
-        The attribute of an op by which `launch` finds a kernel: ``"compute:kind"`` takes it away.
+        The attribute of an op with its kernels for `launch`: ``"compute:kind"`` disables it.
     protocol : str or None
-        The attribute by which objects of other libraries show memory on such a device.
+        The attribute with which objects of other libraries expose memory on such a device.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Backend:
         push_compute(callables.cast, (target,), (x,), name="copy", anywhere=True)
 
     def copy_cast(self, target: NDArray, x: NDArray) -> None:
-        """Push the same with a cast, without a check."""
+        """Push the same with an unchecked cast."""
         push_compute(callables.cast, (target,), (x,), name="astype", anywhere=True)
 
     def fill(self, target: NDArray, value: Any) -> None:
@@ -77,7 +77,7 @@ class Backend:
         push_compute(partial(_fill, value=value), (target,), (), name="fill")
 
     def elementwise(self, call: Call) -> None:
-        """Push a call that has a plan."""
+        """Push a call with a plan."""
         op, given, plan = call.op, call.given, call.plan
         own = op.compute.get(self.kind, op.compute["cpu"])
         inputs = tuple(x for x in given if isinstance(x, NDArray))
@@ -93,7 +93,7 @@ class Backend:
             push_compute(run, (), (*inputs, call.mask), call.results, name=op.name)
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
-        """Push a ufunc on operands of dtypes for which it has a loop."""
+        """Push a ufunc on operands of dtypes that one of its loops takes."""
         run = callables.of_ufunc(ufunc, None, operands, masked=False)
         push_compute(run, results, tuple(x for x in operands if isinstance(x, NDArray)), name=ufunc.__name__)
 
@@ -103,7 +103,10 @@ class Backend:
         return False
 
     def compute_of(self, op: Op) -> Callable[..., object]:
-        """Return what a worker calls with the GIL, with views of the device's memory, for an op without a kernel."""
+        """Return the callable for an op without a kernel.
+
+        A worker calls it with the GIL, and with views of the device's memory.
+        """
         return op.compute.get(self.kind, op.compute["cpu"])
 
     def capsule(self, x: NDArray, stream: Any, options: dict[str, Any]) -> object:
@@ -112,11 +115,11 @@ class Backend:
         return x._values().__dlpack__(**options)
 
     def adopt(self, x: Any, engine: Engine) -> NDArray:
-        """Return an array on the memory of an object that has the `protocol`."""
+        """Return an array on the memory of an object with the `protocol`."""
         raise ArgumentTypeError(f"no memory of {type(x).__name__} is adopted on {self.kind} devices of {engine}")
 
     def check_view(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
-        """Raise if elements that lie so cannot be read; `start` is the first one's offset in bytes."""
+        """Raise if elements of this layout cannot be read; `start` is the first one's offset in bytes."""
 
 
 def _fill(out: Any, value: Any) -> None:
@@ -132,7 +135,7 @@ def register(backend: Backend) -> None:
     Raises
     ------
     ArgumentValueError
-        If the kind, or one of its numbers, is another's.
+        If the kind, or one of its numbers, is taken.
     """
     add_kind(backend.kind, backend.first, backend.count)
     if backend.faster is not None:
@@ -151,7 +154,7 @@ def backend_of(*arrays: NDArray) -> Backend:
 
 
 def adopter_of(x: object) -> Backend | None:
-    """Return the backend on whose device an object of another library has its memory, or None."""
+    """Return the backend of the device that holds the memory of another library's object, or None."""
     for backend in _backends.values():
         if backend.protocol is not None and hasattr(x, backend.protocol):
             return backend
@@ -159,7 +162,7 @@ def adopter_of(x: object) -> Backend | None:
 
 
 def copy_elements(target: NDArray, x: NDArray) -> None:
-    """Push a copy one side of which is on a device with memory of its own; called by the core."""
+    """Push a copy to or from a device with memory of its own; called by the core."""
     backend_of(target, x).copy_elements(target, x)
 
 

@@ -1,6 +1,6 @@
-"""How many threads BLAS and LAPACK take for the hosted calls of an engine that asks for a number of its own.
+"""The number of BLAS and LAPACK threads in hosted calls of an engine that sets one.
 
-The number is the process's: calls that want the same one share it, those that want another one wait for them, and the
+The number belongs to the process. Calls with the same number share it, calls with another number wait for them, and the
 last one to end restores the former number.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @cache
 def find() -> tuple[Any, ...]:
-    """Return what sets the number of threads of a BLAS library, for each that this process has loaded.
+    """Return an object for each loaded BLAS library that sets its number of threads.
 
     Raises
     ------
@@ -38,24 +38,24 @@ def find() -> tuple[Any, ...]:
     return tuple(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-#: How long a call waits for those with another number before it looks again: one that was interrupted tells nobody.
+#: Seconds that a call waits for those with another number before it looks again: an interrupted call notifies no one.
 _LOOK = 0.1
 
 
 def _nothing(*, force: bool) -> None:
-    """Do what libraries need that any thread may set."""
+    """Do nothing, in place of the release that some libraries need before another thread may set the number."""
 
 
 class _Call:
-    """A call that runs under a number of threads: for as long as its object lives, however it ends."""
+    """A call with a number of threads, for as long as this object lives, however the call ends."""
 
     __slots__ = ("__weakref__",)
 
 
 class _Shared:
-    """Who runs under a number of threads now, and what restores the one before.
+    """The running calls with a number of threads, and the number to restore.
 
-    An interrupt may end a call at any line, so nobody is counted: who runs is who is alive.
+    An interrupt may end a call at any line. So there is no count: a call runs as long as its object lives.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _Shared:
         self.running: WeakSet[_Call] = WeakSet()
         self.threads = 0
         self.before: list[int] | None = None
-        """What the process has set; None while that holds."""
+        """The process's own numbers; None while they hold."""
 
     def is_free(self) -> bool:
         return not self.running
@@ -89,7 +89,8 @@ class _Shared:
 
     def _set(self, counts: list[int]) -> None:
         for library, count in zip(find(), counts, strict=True):
-            # threadpoolctl lets one thread set the number, the first to do so. Here any worker may come first or last.
+            # threadpoolctl lets only one thread set the number, the first to do so. Here any worker may come first or
+            # last.
             let_all = getattr(library, "clear_controlling_thread", _nothing)
             let_all(force=True)
             library.set_num_threads(count)
@@ -101,7 +102,7 @@ _shared = _Shared()
 
 @contextmanager
 def limited(threads: int | None) -> Generator[None]:
-    """Give BLAS so many threads inside; None for what the process has set."""
+    """Give BLAS this number of threads inside; None for the process's own."""
     if threads is None:
         yield
         return
@@ -114,7 +115,10 @@ def limited(threads: int | None) -> Generator[None]:
 
 
 def of_engine(engine: Engine, op: Op, run: Callable[..., None]) -> Callable[..., None]:
-    """Return what runs a hosted op on the host: with the engine's number of threads, if it has one and the op calls BLAS."""
+    """Return `run` for a hosted op on the host, with the engine's number of threads.
+
+    Without such a number, or if the op does not call BLAS, it is `run` itself.
+    """
     threads = engine.blas_threads
     if threads is None or not op.attribute("blas", False):
         return run

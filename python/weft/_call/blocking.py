@@ -1,4 +1,4 @@
-"""Functions of NumPy's that need values to know their result: these wait, and compute where they are called."""
+"""NumPy's functions whose results depend on values: these wait, and compute in the calling thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.errors import ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Functions that set no flags of floating-point numbers.
+#: Functions that set no floating-point flags.
 EXACT: set[Callable[..., Any]] = {np.nonzero, np.argwhere}
 
 
@@ -26,13 +26,13 @@ EXACT: set[Callable[..., Any]] = {np.nonzero, np.argwhere}
 def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
     """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
 
-    For results whose shape depends on values. `func` gets copies of small arrays and read-only views of others. If it raises
-    for copies, it is called again with views, so it must be a function without effects.
+    For results whose shape depends on values. `func` gets copies of small arrays and read-only views of others. If it
+    raises on copies, it is called again with views, so it must have no effects.
 
     Parameters
     ----------
     name : str
-        What is called, for errors: there is no gradient.
+        The name in errors: there is no gradient.
     func : callable
         Takes the arrays as NumPy arrays, and `kw`.
     *arrays : array-like
@@ -43,12 +43,12 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:
     Returns
     -------
     NDArray or tuple of NDArray
-        What `func` returned, as independent arrays on the first one's device; a named tuple stays one.
+        The results of `func`, as independent arrays on the first one's device; a named tuple stays one.
 
     Raises
     ------
     ArgumentValueError
-        If an array is on a device whose memory is not the host's.
+        If an array is on a device with memory of its own.
 
     Examples
     --------
@@ -104,5 +104,5 @@ def eager_once(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> 
     hear_nothing(name, found, made)
     if several is not result:
         return made[0]
-    make: Any = getattr(several, "_make", tuple)  # of a named tuple's class
+    make: Any = getattr(several, "_make", tuple)  # a named tuple
     return make(made)

@@ -1,4 +1,4 @@
-"""Callables: the work of a worker, with the GIL, for a call without a native loop."""
+"""Callables: the payload of a call without a native loop, run by a worker with the GIL."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from weft._call.operands import Operand
     from weft._registry.avals import DType
 
-_ARRAY, _MUTATED = object(), object()  # where the next array goes among an op's scalars
+_ARRAY, _MUTATED = object(), object()  # the place of the next array among an op's scalars
 
 
 def of_ufunc(
     ufunc: np.ufunc, signature: tuple[DType, ...] | None, given: tuple[Operand, ...], *, masked: bool
 ) -> Callable[..., None]:
-    """Return what computes `ufunc` in a signature, or in what it finds: it takes views of results, operands and mask."""
+    """Return a callable that runs `ufunc` by a signature, or by NumPy's choice.
+
+    It takes views of the results, the operands and the mask.
+    """
     return partial(_run_ufunc, ufunc, signature, _template(given, ()), masked)
 
 
@@ -32,7 +35,7 @@ def of_compute(
     mutates: tuple[int, ...] = (),
     attributes: dict[str, Any] | None = None,
 ) -> Callable[..., None]:
-    """Return what runs an op's compute: it takes views of results, of operands that it changes, and of the others."""
+    """Return a callable for an op's compute: it takes views of the results, of mutated operands, and of the others."""
     template = _template(given, mutates)
     if not mutates and template.count(_ARRAY) == len(template):
         return partial(_run_plainly, compute, attributes or {})
@@ -43,13 +46,13 @@ def of_compute(
 def cast(target: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     """Write the elements of `x` to `target`, cast without a check."""
     if x.dtype.kind == "c" and target.dtype.kind not in "cb":
-        x = x.real  # said at the call, where it can be heard
+        x = x.real  # the call has warned already, where the user can hear it
     with np.errstate(all="ignore"):
         np.copyto(target, x, casting="unsafe")
 
 
 def _template(given: tuple[Operand, ...], mutates: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the operands with marks in place of arrays, so that a waiting op holds no handle of one."""
+    """Return the operands with marks in place of arrays, so that a waiting op holds no handles."""
     if not mutates:
         return tuple([_ARRAY if isinstance(x, NDArray) else x for x in given])
     return tuple(
@@ -69,7 +72,7 @@ def _run_ufunc(
     options: dict[str, Any] = {"where": next(ins)} if masked else {}
     if signature is not None:
         options["signature"] = signature
-    # Some of NumPy's loops leave elements out where those of an output do not lie one after the other.
+    # Some of NumPy's loops skip elements of an output with gaps between its elements.
     rows = tuple([out if out.flags.forc else out.copy() for out in outs])
     with np.errstate(all="ignore"):
         ufunc(*args, out=rows, **options)
@@ -83,7 +86,7 @@ def _run_plainly(
     attributes: dict[str, Any],
     *views: Any,
 ) -> None:
-    """Compute from arrays alone, whose views come as `compute` takes them."""
+    """Compute from arrays alone, with views in the order that `compute` takes."""
     with np.errstate(all="ignore"):
         compute(*views, **attributes)
 

@@ -1,4 +1,4 @@
-"""The core's `call` for ops whose number of results is known where they are called."""
+"""The core's `call`, typed for ops with a known number of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
     class _One(Protocol):
-        """Pushes an op of one result and returns that."""
+        """Pushes an op of one result and returns it."""
 
         def __call__(
             self,
@@ -38,6 +38,6 @@ call = _core.call
 DType: TypeAlias = np.dtype[Any]
 Elements: TypeAlias = np.ndarray[Any, Any]
 
-#: Names for types alone: a function around `call` would be one more frame between a call and its caller.
+#: Names for types alone: a function around `call` would add a frame to every call.
 one = cast("_One", call)
 several = cast("_Several", call)

@@ -1,4 +1,4 @@
-"""Copies of one array's elements into another, cast where the dtypes differ."""
+"""Copies of one array's elements into another, with a cast between different dtypes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @cache
 def cast_loop(x: DType, wanted: DType) -> Loop | None:
-    """Return the loop that casts elements without the GIL; None for pairs of dtypes that are left to NumPy."""
+    """Return the loop that casts elements without the GIL; None for pairs of dtypes that NumPy has to cast."""
     return Loop.cast(x, wanted)
 
 
@@ -26,7 +26,7 @@ def choose_loop(dtype: DType) -> Loop:
 
 
 def copy_cast(target: NDArray, x: NDArray) -> None:
-    """Push the copy of `x` into `target`, to whose shape it broadcasts, casting without a check."""
+    """Push the copy of `x`, broadcast, into `target`, with an unchecked cast."""
     if x.__class__ is not NDArray:
         x = bare(x)  # another thread may move a tensor meanwhile
     if x.dtype == target.dtype:

@@ -1,9 +1,9 @@
-"""Which device an array is on: the first CPU unless it was made elsewhere.
+"""The device of an array: the first CPU unless the caller chose another.
 
 Logical CPU devices share the machine's memory; under the ``per_device`` policy each has workers of its own. An op runs
-on the device of its output, or else of its first input, and its results belong there; views are where their memory is.
-Other kinds of devices have memory of their own (`backends`): an array is there from the beginning, and nothing else gets
-there but by a copy.
+on the device of its output, or else of its first input, and its results belong there; views belong to the device of
+their memory. Other kinds of devices have memory of their own (`backends`): an array is there from the beginning, and
+only a copy brings other arrays there.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def new(shape: Sequence[int], dtype: DType, engine: Engine, device: Device) -> N
 
 
 def place(x: NDArray, device: Device) -> NDArray:
-    """Say on which device a new array of the host is, before anything else is done with it, and return it there.
+    """Put a new array of the host on a device before its first use, and return it there.
 
-    On a device with memory of its own it becomes another array, to which its values are copied.
+    On a device with memory of its own the result is another array, a copy.
     """
     if device.kind != "cpu":
         moved = backend_named(device.kind).empty(x.shape, x.dtype, x.engine, device.index)

@@ -1,13 +1,13 @@
-"""Calls that take more than the core's walk knows: array-likes, places to write to, masks, devices, computes in Python.
+"""Calls beyond the core's walk: array-likes, places to write to, masks, devices, computes in Python.
 
-The core's `call` pushes all others. What it hands over walks one way, and each stage hands on the operands of the next one:
+The core's `call` pushes all others. The calls that it passes on go through four stages:
 
 1. `operands.coerce` makes arrays and Python scalars of the arguments; with these alone the core is asked again.
 2. The op's plan, or its rule, gives dtypes and shapes.
-3. `outputs` finds out where the results go.
+3. `outputs` decides on the places of the results.
 4. `door.submit` pushes.
 
-It never waits and never touches values, but for Python scalars.
+It never waits, and touches no values except Python scalars.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft._core import (
     tape_pause,
     way_of,
 )
-from weft._registry.avals import Aval, as_dtype, avals_of, scalar_dtype
+from weft._registry.avals import Aval, as_dtype, scalar_dtype
 from weft._registry.sieve import sifted
 from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.op import Op
 
-#: What a rule raises of its operands, and may leave to others to name the op.
+#: The errors that a rule raises about its operands, often without the op's name.
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
 
@@ -49,13 +49,13 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
     Parameters
     ----------
     op : Op
-        What to compute.
+        The op.
     arrays : tuple of array-like
         The operands.
     attributes : dict
         The op's attributes; for one with a ufunc, ``where`` and ``dtype`` as in NumPy.
     out : NDArray or tuple of NDArray or None
-        Where to write the results.
+        The places for the results.
     engine : Engine or None
         For an op without operands, the engine; by default the default one.
 
@@ -83,7 +83,7 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
 def _carried(
     op: Op, given: tuple[operands.Operand, ...], attributes: dict[str, Any], out: Any, engine: Engine | None
 ) -> Any:
-    """Push a call over arrays and Python scalars, and let the tape hear of it."""
+    """Push a call over arrays and Python scalars, and note it on the tape."""
     prepare = op._prepare
     if prepare is not None:
         attributes = prepare(*given, **attributes)
@@ -100,18 +100,18 @@ def _carried(
             return _written(op, given, None, attributes, engine)
         results = _push(op, given, None, attributes, engine)
     except BaseException as error:
-        if opened or not isinstance(error, Exception):  # an interrupt may come before it is known
+        if opened or not isinstance(error, Exception):  # an interrupt may come before `opened` is set
             tape_pause(False)
         raise
     if opened:
-        tape_note_fresh(op, attributes or None, given, results)  # and goes on listening
+        tape_note_fresh(op, attributes or None, given, results)  # and resumes listening
     return results[0] if op.nout == 1 else results
 
 
 def ask(
     op: Op, given: tuple[operands.Operand, ...], attributes: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[Aval, ...]]:
-    """Return the attributes of a call in the form that rules know, and what the op's rule says of its results.
+    """Return the attributes of a call in the form that rules know, and the avals of its results by the op's rule.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def ask(
             Aval(x.shape, x.dtype) if isinstance(x, NDArray) else Aval((), scalar_dtype(x.__class__), weak=True)
             for x in given
         ]
-        return normal, avals_of(op.name, op.infer(*found, **normal))
+        return normal, op._results_of(found, normal)
     except WeftError as error:
         raise _named(error, op) from None
     except Exception as error:
@@ -144,7 +144,7 @@ def _written(
     attributes: dict[str, Any],
     engine: Engine | None,
 ) -> Any:
-    """Push a call that writes to places which were there, or to some of the elements."""
+    """Push a call that writes to existing places, or to some of the elements."""
     try:
         heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
         if heard == TAPE_ELSEWHERE:
@@ -162,7 +162,7 @@ def _stood_for(
     attributes: dict[str, Any],
     engine: Engine | None,
 ) -> Any:
-    """Make a call with the handles that stand for tensors that were moved; the tensors are its results where they are `out`."""
+    """Make a call with the handles that stand for moved tensors; results in `out` are returned as the tensors."""
     named = operands.listed(out) if out is not None else ()
     known = [(x, x._now) for x in (*arrays, *named) if isinstance(x, NDArray)]
 
@@ -184,7 +184,7 @@ def _push(
     attributes: dict[str, Any],
     engine: Engine | None = None,
 ) -> tuple[NDArray, ...]:
-    """Push a call that nobody listens to, or whose listener has paused."""
+    """Push a call without a listener, or with a paused one."""
     if op.ufunc is None:
         return _computed(op, arrays, out, engine, attributes)
     return _elementwise(op, arrays, out, **attributes)
@@ -197,7 +197,7 @@ def _elementwise(
     where: Any = True,
     dtype: Any = None,
 ) -> tuple[NDArray, ...]:
-    """Push an op with a ufunc, whatever its operands and its results are."""
+    """Push an op with a ufunc, for any operands and results."""
     ufunc = op.ufunc
     assert ufunc is not None
     if len(arrays) != ufunc.nin:
@@ -221,7 +221,7 @@ def _elementwise(
 
 
 def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:
-    """Return the array of ``where=``, or None where all elements are computed."""
+    """Return the array of ``where=``, or None if all elements are computed."""
     if where is np.True_:
         return None
     mask = operands.as_array(where, next(x for x in given if isinstance(x, NDArray)))
@@ -231,7 +231,7 @@ def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:
 
 
 def _named(error: WeftError, op: Op) -> WeftError:
-    """Return a refusal of arguments with the op's name before it, unless it is told already."""
+    """Return a refusal of arguments with the op's name in front, unless it names the op already."""
     text = str(error)
     return error.__class__(f"{op.name}: {text}") if error.__class__ in _REFUSALS and op.name not in text else error
 
@@ -247,7 +247,7 @@ def _computed(
     engine: Engine | None,
     attributes: dict[str, Any],
 ) -> tuple[NDArray, ...]:
-    """Push an op that has no ufunc."""
+    """Push an op without a ufunc."""
     given = operands.coerce(arrays, out)
     if engine is None:
         engine = given[0].engine if given and isinstance(given[0], NDArray) else _engine_of(given, out)

@@ -1,21 +1,24 @@
-"""The door: where a call, whose operands and results have their places, leaves for one of its destinations.
+"""The door: a call with all its places leaves for one of its destinations.
 
 | destination | takes |
 |---|---|
 | a native loop | element-wise ops whose dtypes are those of one of NumPy's inner loops |
 | the core's run of a way | ops of families that the core computes, on the host |
 | the op's attribute "push" | ops that know a faster way than their `compute`, on the host |
+| the same op in single precision | ops of half precision that the core computes in single precision, on the host |
 | kernels of a device | what has some there, by the device's `Backend` |
 | the op's attribute "push_on_device" | ops that are carried out by another library there |
 | a callable, run by a worker with the GIL | everything else |
 
-All of them push, in order of the accesses; nothing here waits, and nothing looks at values.
+All of them push, in the order of the accesses. Nothing here waits or reads values.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from weft._call import blas, callables, inline
 from weft._call.backends import backend_of
@@ -32,11 +35,12 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 _INPUT = Input()
+_HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 
 @dataclass(slots=True)
 class Call:
-    """An op, what it reads and where it writes.
+    """An op with its operands and results.
 
     Parameters
     ----------
@@ -45,19 +49,19 @@ class Call:
     given : tuple of NDArray or Python scalar
         The operands.
     results : tuple of NDArray
-        Where to.
+        The places of the results.
     attributes : dict
         The op's attributes.
     plan : Plan or None
-        Of an op with a ufunc: what it computes in.
+        For an op with a ufunc: its dtypes and loop.
     way : Way or None
-        Of an op without one: its avals and the core's run.
+        For an op without one: its avals and the core's run.
     mask : NDArray or None
-        Of an op with a ufunc: which elements it computes.
+        For an op with a ufunc: a mask of the elements to compute.
     exact : bool, default: True
-        Likewise: whether the scalars are of the dtypes that the plan says.
+        For an op with a ufunc: whether the scalars have the plan's dtypes.
     fresh : bool, default: False
-        Whether the results are new arrays, which nobody else has.
+        Whether the results are new arrays without other users.
     """
 
     op: Op
@@ -89,14 +93,14 @@ def submit(call: Call) -> None:
 
 
 def _noted(call: Call) -> dict[str, Any]:
-    """Return a call's attributes, with its numbers among them, as symbols have them."""
+    """Return a call's attributes, with its numbers among them, as symbols keep them."""
     if all(isinstance(x, NDArray) for x in call.given):
         return call.attributes
     return {**call.attributes, "operands": tuple(_INPUT if isinstance(x, NDArray) else x for x in call.given)}
 
 
 def _push(call: Call, *, on_device: bool) -> None:
-    """Push an op that has no ufunc."""
+    """Push an op without a ufunc."""
     if on_device and backend_of(call.results[0]).launch(call.op, call.results, call.given, call.attributes):
         return
     if call.way is not None and call.way.push(call.results, call.given):
@@ -104,7 +108,33 @@ def _push(call: Call, *, on_device: bool) -> None:
     own = call.op.attribute("push_on_device" if on_device else "push", None)
     if own is not None and own(call.results, call.given, **call.attributes):
         return
+    if not on_device and _in_single_precision(call):
+        return
     _as_callable(call, on_device=on_device)
+
+
+def _in_single_precision(call: Call) -> bool:
+    """Push an op of half precision as that of single precision, with casts around it; return whether that was done.
+
+    NumPy computes halves one by one, in single precision; the core's kernels take that for many at once.
+    """
+    op = call.op
+    if not call.results or call.results[0].dtype != _HALF or "cpu" in op.replaced or op.mutates:
+        return False
+    if not op.attribute("in_single_precision", False):
+        return False
+    found = op(*map(_widened, call.given), **call.attributes)
+    for result, wide in zip(call.results, found if isinstance(found, tuple) else (found,), strict=True):
+        copy_cast(result, wide)
+    return True
+
+
+def _widened(x: Operand) -> Operand:
+    if not isinstance(x, NDArray) or x.dtype != _HALF:
+        return x
+    wide = beside(x, x.shape, _SINGLE)
+    copy_cast(wide, x)
+    return wide
 
 
 def _to_host(call: Call, plan: Plan) -> None:
@@ -130,15 +160,18 @@ def _to_host(call: Call, plan: Plan) -> None:
 
 
 def _writes_plainly(plan: Plan, results: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> bool:
-    """Return whether a loop may write to the results: they need no cast, and no input may show their elements in another order."""
+    """Return whether a loop may write to the results.
+
+    It may if they need no cast, and no input overlaps them elsewhere.
+    """
     typed = all(result.dtype == dtype for result, dtype in zip(results, plan.outputs, strict=True))
     return typed and not any(x is not result and share(x, result) for result in results for x in inputs)
 
 
 def _as_users(call: Call, plan: Plan, inputs: tuple[NDArray, ...]) -> None:
-    """Push a user's function for an op with a ufunc: through arrays beside the results where it cannot write to these."""
+    """Push a user's function for an op with a ufunc, through new arrays where it cannot write to the results."""
     op, given = call.op, call.given
-    own = () if "cpu" in op.replaced else op.inplace  # said of another function
+    own = () if "cpu" in op.replaced else op.inplace  # the op's `inplace` describes weft's function
 
     def fits(position: int, result: NDArray, dtype: DType) -> bool:
         if result.dtype != dtype:
@@ -158,7 +191,7 @@ def _as_users(call: Call, plan: Plan, inputs: tuple[NDArray, ...]) -> None:
 
 
 def _as_callable(call: Call, *, on_device: bool) -> None:
-    """Push an op as the Python callable that computes it."""
+    """Push an op as a Python callable."""
     op, given = call.op, call.given
     inputs = tuple([x for at, x in enumerate(given) if isinstance(x, NDArray) and at not in op.mutates])
     mutated: tuple[NDArray, ...] = ()

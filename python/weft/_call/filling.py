@@ -1,4 +1,4 @@
-"""Writing values into arrays: a scalar by a native loop, an array by a copy, both cast as NumPy's assignment casts."""
+"""Writes of values into arrays, with the casts of NumPy's assignment: a scalar by a native loop, an array by a copy."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def fill(target: NDArray, value: Any) -> None:
 
 
 def filling_loop(dtype: DType) -> Loop:
-    """Return the loop that gives back what it is given; of truth values, the opposite. NumPy has none that only writes."""
+    """Return the loop that copies its input, or negates truth values: NumPy has no loop that only writes."""
     loop = _loops.get(dtype)
     if loop is None:
         found = Loop.of(np.logical_not if dtype.kind == "b" else np.positive, (dtype, dtype))
-        assert found is not None, dtype  # every dtype of ours has one
+        assert found is not None, dtype  # every dtype of weft's has one
         loop = _loops[dtype] = found
     return loop
 
@@ -85,7 +85,7 @@ def assign(target: NDArray, x: NDArray) -> None:
         _hear_write(target, x, lambda: assign(target, x))
         return
     extra = x.ndim - target.ndim
-    if extra > 0:  # leading axes of length 1, as NumPy lets pass
+    if extra > 0:  # leading axes of length 1, which NumPy allows
         x = view(x, x.shape[extra:], x.strides[extra:])
     copy_cast(target, x)
 
@@ -104,7 +104,7 @@ def _ASSIGN(out: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None:  # 
 
 
 def check_assigned(dtype: DType, shape: tuple[int, ...], x: NDArray) -> None:
-    """Raise what NumPy raises unless `x` may be assigned to elements of `dtype` in the shape `shape`."""
+    """Raise NumPy's errors unless `x` may be assigned to elements of `dtype` in the shape `shape`."""
     trimmed = x.shape
     while len(trimmed) > len(shape) and trimmed[0] == 1:
         trimmed = trimmed[1:]

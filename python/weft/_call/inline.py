@@ -1,15 +1,16 @@
-"""Hosted calls that are short, computed by the thread that pushes them: it has the GIL, and a worker would have to wake up.
+"""Short hosted calls, computed by the pushing thread: it has the GIL already, and a worker would have to wake up.
 
-Only weft's own functions are: a user's may wait, or take long. They get copies of their inputs, which thus cannot
-change meanwhile, and write to new arrays. A call that fails is pushed, and fails there.
+Only weft's own functions run this way, because a user's may wait or take long. They get copies of their inputs, which
+thus cannot change meanwhile, and write to new arrays. A call that fails is pushed, and fails there.
 
-Ops that are called often with small arrays have an *answer*: a function that returns what their `compute` would write,
-in NumPy's own new array. Such a call needs no look-up, as NumPy chooses the shape and dtype of the result, and refuses
-the same arguments as the op's rule.
+Ops that are often called with small arrays have an *answer*: a function that returns the result of their `compute` in a
+new NumPy array. Such a call needs no look-up: NumPy chooses the shape and dtype of the result, and refuses the same
+arguments as the op's rule.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,44 +24,38 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._registry.op import Op
 
-#: Elements up to which arrays of few numbers, as ranges are, are asked of the core; its own limit is as many bytes as these of float64.
-FEW = 1 << 13
-
-#: Bytes of the arrays of a call at most, by what it takes for each of them.
-GATHERED = 1 << 17
-USUAL = 1 << 16
-_LONG = 1 << 11
-_THEIRS = 0
-
-_limits: dict[Op, int] = {}
+#: Picoseconds for a byte of a call's arrays, about, by what NumPy does with it. The core knows what is short enough.
+GATHERED = 122
+USUAL = 244
+_LONG = 7_800
 
 
 def computed(op: Op, run: Callable[..., None], results: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> bool:
     """Compute a call of one of weft's ops, whose results are new, if what it reads is there. Return whether that was done."""
-    limit = _limits.get(op)
-    if limit is None:
-        limit = _limits[op] = _limit(op)
-    if limit == _THEIRS or op.replaced:
+    effort = _effort(op)
+    if effort is None or op.replaced:
         return False
-    return compute_here(run, results, inputs, op.name, limit)
+    return compute_here(run, results, inputs, op.name, effort)
 
 
 def answers(op: Op, answer: Callable[..., object], *, exact: bool = False) -> None:
-    """Let `answer(*inputs, **attributes)` say what `op` returns for small arrays that are there.
+    """Let `answer(*inputs, **attributes)` return the results of `op` for small, ready arrays.
 
-    It may raise for calls that it does not know: these are pushed. An `exact` one sets no flags of floating-point numbers.
+    It may raise for unknown calls: these are pushed. An `exact` one sets no floating-point flags.
     """
-    op._answer_by(answer if exact else np.errstate(all="ignore")(answer), _limit(op))
+    op._answer_by(answer if exact else np.errstate(all="ignore")(answer), _effort(op) or USUAL)
 
 
 def made(op: Op, result: NDArray, attributes: dict[str, Any]) -> bool:
-    """Compute a call of one of weft's ops without operands likewise."""
+    """Compute a call without operands of one of weft's ops in the same way."""
     return computed(op, callables.of_compute(op.compute["cpu"], (), 1, (), attributes), (result,), ())
 
 
-def _limit(op: Op) -> int:
+@cache
+def _effort(op: Op) -> int | None:
+    """Return the picoseconds for a byte; None for a user's function."""
     if op.ufunc is not None:
-        return USUAL if getattr(np, op.ufunc.__name__, None) is op.ufunc else _THEIRS
+        return USUAL if getattr(np, op.ufunc.__name__, None) is op.ufunc else None
     if not getattr(op.compute["cpu"], "__module__", "").startswith("weft."):
-        return _THEIRS
+        return None
     return _LONG if op.attribute("superlinear", False) else USUAL

@@ -1,4 +1,4 @@
-"""Index keys: the meaning of ``x[key]`` for a shape, before any element is touched. Knows no engine."""
+"""Index keys: the meaning of ``x[key]`` for a shape, before any element is touched. Needs no engine."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Basic(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """A key with arrays in it: it names single elements.
+    """A key with arrays in it: it selects single elements.
 
-    `entries` has one entry for each axis of the indexed array but for boolean arrays, which take several, and for
-    None and an Ellipsis, which take none. An Ellipsis stays only where it covers no axes: what stands on either side of it stands
-    apart all the same. `shape` is that of the indexed elements, or None where a boolean NDArray decides it.
+    `entries` has one entry for each axis of the indexed array, with two exceptions: boolean arrays take several axes,
+    None and an Ellipsis take none. An Ellipsis stays only if it covers no axes; it still separates the arrays on its
+    two sides. `shape` is that of the indexed elements, or None if a boolean NDArray decides it.
     """
 
     entries: tuple[Index, ...]
@@ -40,12 +40,12 @@ class Advanced(NamedTuple):
 
 
 def parse(key: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Basic | Advanced:
-    """Return what a key means for an array of a shape and strides.
+    """Return the meaning of a key for an array of a shape and strides.
 
     Raises
     ------
     IndexError
-        If there are too many indices, one is out of bounds or none at all, or arrays do not broadcast.
+        If there are too many indices, one is out of bounds or invalid, or arrays do not broadcast.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def _takes(entry: Any) -> int:
 
 
 def _expand(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Return the entries with slices where an ellipsis was, or at the end; an ellipsis that covers no axes stays."""
+    """Return the entries with slices in place of an ellipsis, or at the end; an ellipsis that covers no axes stays."""
     taken = sum(map(_takes, entries))
     ndim = len(shape)
     if taken > ndim:
@@ -143,7 +143,7 @@ def check_bounds(indices: np.ndarray[Any, Any], axis: int, size: int) -> None:
 
 def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None:
     for position, size in enumerate(mask):
-        if size and shape[axis + position] != size:  # NumPy takes no elements of an axis by no truth values
+        if size and shape[axis + position] != size:  # NumPy lets an axis of truth values of length 0 pass
             raise ArgumentIndexError(
                 f"boolean index did not match indexed array along axis {axis + position}; size of axis is "
                 f"{shape[axis + position]} but size of corresponding boolean axis is {size}"
@@ -174,7 +174,10 @@ def _basic(entries: list[Any], shape: tuple[int, ...], strides: tuple[int, ...])
 
 
 def _shape_of(entries: list[Any], shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape of what an advanced key names: the arrays' common one where they stand side by side, else in front."""
+    """Return the shape that an advanced key selects.
+
+    The arrays' common shape takes their place if they are adjacent, and stands in front otherwise.
+    """
     kept: list[int] = []
     arrays: list[tuple[int, ...]] = []
     places: list[int] = []  # of the arrays and integers among the entries
@@ -205,7 +208,7 @@ def _shape_of(entries: list[Any], shape: tuple[int, ...]) -> tuple[int, ...] | N
 
 
 def _with_shapes(entries: list[Any]) -> Iterator[tuple[Any, tuple[int, ...] | None]]:
-    """Yield each entry with the shape that it brings to the arrays' common one; None for a slice and a new axis."""
+    """Yield each entry with the shape that it adds to the arrays' common one; None for a slice and a new axis."""
     for entry in entries:
         if isinstance(entry, int):
             yield entry, ()

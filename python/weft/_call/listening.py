@@ -1,4 +1,4 @@
-"""The tape's notes on a call: its op, the values that its rule will look at, its results."""
+"""The tape's notes on a call: its op, the values that its rule will read, its results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 
 def _reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
-    """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient.
+    """Return the values that the rule of `op` reads, as bits, or None without a gradient.
 
-    That may depend on which operands need a gradient: of a product, each looks at the other.
+    Bits count operands, and from 32 on results.
+
+    They may depend on the operands that need a gradient: for a product, each operand's gradient reads the other.
     """
     found = op.reads
     if not isinstance(found, tuple):
@@ -69,7 +71,7 @@ def hear(
 
 
 class _Silent:
-    """An op of which nobody knows a gradient: of a function that computes by NumPy, of draws."""
+    """An op without a known gradient: a function that computes by NumPy, a draw."""
 
     __slots__ = ("name",)
 
@@ -77,21 +79,21 @@ class _Silent:
         self.name = name
 
     def attribute(self, key: str, default: object = None) -> object:  # noqa: ARG002 - as `Op.attribute`
-        """Return what is there for want of a rule."""
+        """Return the default, for want of a rule."""
         return default
 
 
 def hear_nothing(name: str, inputs: Iterable[Any], results: Iterable[Any], *, written: bool = False) -> None:
-    """Note that `results` are computed from `inputs` in a way that has no gradient: who asks for one is told so.
+    """Note that `results` come from `inputs` without a gradient: a request for one raises.
 
     Parameters
     ----------
     name : str
-        What the error calls it.
+        The op's name in the error.
     inputs, results : iterable
-        Of which arrays count.
+        Only the arrays among them count.
     written : bool, default: False
-        Whether the results are places that were there.
+        Whether the results are existing places.
     """
     found = tuple([x for x in results if isinstance(x, NDArray) and x.dtype.kind in "fc"])
     if not found:
@@ -102,7 +104,7 @@ def hear_nothing(name: str, inputs: Iterable[Any], results: Iterable[Any], *, wr
 
 
 def check_changed(name: str, targets: Iterable[Any]) -> None:
-    """Raise if what is about to be changed keeps its values while gradients are wanted for it."""
+    """Raise if a target keeps its values for gradients."""
     for target in targets:
         if isinstance(target, NDArray) and target._known and tape_hears((target,)):
             tape_check_target(name, target)
@@ -115,7 +117,7 @@ def _hear_masked(
     attributes: dict[str, Any],
     push: Push,
 ) -> tuple[NDArray, ...]:
-    """Push an op on some of the elements: on ones in place of the others, among which the results are chosen."""
+    """Push an op on some of the elements: the others are computed from ones, and a mask selects the results."""
     where: Any = get_op("where")
     given = operands.coerce(arrays, out)
     like = next(x for x in given if isinstance(x, NDArray))
@@ -136,7 +138,7 @@ def _hear_masked(
 
 
 def _kept(inputs: tuple[Any, ...], targets: tuple[NDArray, ...], reads: int) -> tuple[Any, ...]:
-    """Return the operands with copies of those that are about to be overwritten, and whose values the rule looks at."""
+    """Return the operands, with copies of those that the call overwrites and the rule reads."""
 
     def kept(at: int, x: Any) -> Any:
         overwritten = isinstance(x, NDArray) and any(x._shares_buffer(target) for target in targets)
@@ -153,7 +155,7 @@ def hear_write(
     push: Callable[[], None],
     reads: int = 0,
 ) -> None:
-    """Push, by `push`, what overwrites `target` by the value that `op` has for `inputs`, and note it."""
+    """Push, by `push`, the overwriting of `target` with the value that `op` has for `inputs`, and note it."""
     tape_check_target(op.name, target)
     seen = _kept(inputs, (target,), reads)
     with Scope(paused=True):

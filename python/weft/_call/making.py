@@ -1,4 +1,4 @@
-"""Arrays that are made out of numbers alone."""
+"""Arrays made from numbers alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def made(
     engine: Engine | None,
     **attributes: Any,
 ) -> NDArray:
-    """Push an op that makes an array out of numbers: on a device of its own memory by a kernel, or else on the host."""
+    """Push an op that makes an array from numbers: by a kernel on a device with memory of its own, else on the host."""
     where, engine = as_device(device), engine or engine_of()
     if where.kind != "cpu":
         made = new(shape, dtype, engine, where)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.avals import DType
 
-#: Whatever `as_array` takes: what NumPy takes, and more.
+#: All that `as_array` takes: NumPy's array-likes, and more.
 ArrayLike: TypeAlias = Any
-#: What an op is pushed over: an array, or a Python scalar that takes the dtype of the arrays it meets.
+#: An operand of a push: an array, or a Python scalar that takes the dtype of the arrays beside it.
 Operand: TypeAlias = "NDArray | bool | int | float | complex"
 
 _OPERANDS = frozenset([NDArray, bool, int, float, complex])
@@ -50,23 +50,23 @@ def as_array(
     engine: Engine | None = None,
     dtype: DType | None = None,
 ) -> NDArray:
-    """Return an NDArray as it is, a tensor that was moved as what stands for it, and anything else as a new one that holds its present values.
+    """Return an NDArray as it is, the stand-in of a moved tensor, or a new array with the present values of others.
 
     Parameters
     ----------
     x : array-like
         An NDArray, a NumPy array or scalar, a Python scalar, a sequence, or an object with a buffer or with DLPack.
     like : NDArray, optional
-        An array whose engine a new one is to have.
+        An array with the engine for a new one.
     engine : Engine, optional
-        The engine of a new array, where `like` is not given.
+        The engine of a new array, if `like` is not given.
     dtype : numpy.dtype, optional
         The dtype of a new array.
 
     Raises
     ------
     TypeError
-        If arrays cannot have the elements' type.
+        If arrays cannot have elements of this type.
 
     Examples
     --------
@@ -78,9 +78,9 @@ def as_array(
     if isinstance(x, NDArray):
         return x if x.__class__ is NDArray else x._now
     if is_symbol(x):
-        return x  # type: ignore[no-any-return] # a symbol goes where arrays go, up to the call
+        return x  # type: ignore[no-any-return]  # a symbol stands for an array, up to the call
     if is_symbol(like):
-        return x  # type: ignore[no-any-return] # a number: composing refuses all else
+        return x  # type: ignore[no-any-return]  # a number: composing refuses all else
     owner = like.engine if like is not None else engine or get_engine()
     return wrap(host_array(x, dtype), owner, own=True)
 
@@ -96,17 +96,17 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
     except ValueError as error:
         if isinstance(error, WeftError) or not isinstance(
             x, list | tuple
-        ):  # what an object's own conversion raises is its own
+        ):  # errors of an object's own conversion are its own
             raise
         raise ArgumentValueError(f"no array can be made of it: {error}") from None
     if x.__class__ in _FRESH and copy and found.dtype in SUPPORTED and (dtype is None or dtype is found.dtype):
-        return found  # of Python's numbers: nobody else has it
+        return found  # made from Python's numbers: it has no other user
     wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))
     fresh = isinstance(x, int | float | complex | list | tuple)
     if found.dtype.kind == "O" and fresh and (isinstance(x, int) or wanted.kind in "iu"):
-        return np.array(x, wanted)  # an integer over 64 bits: NumPy says whether it fits
+        return np.array(x, wanted)  # an integer over 64 bits: NumPy checks the range
     if found.dtype.kind not in "biufc":
-        as_dtype(found.dtype)  # raises: nothing is read from text or from objects
+        as_dtype(found.dtype)  # raises: text and objects are not read
     if found.dtype.kind == "c" and wanted.kind not in "cb":
         raise ArgumentTypeError(
             f"cannot make an array of dtype {wanted} from complex values: take real() or imag() first"
@@ -118,7 +118,7 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
 
 
 def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a view that cannot be written through."""
+    """Return a read-only view."""
     shown = array.view()
     shown.flags.writeable = False
     return shown
@@ -150,7 +150,8 @@ def listed(x: object) -> tuple[Any, ...]:
 def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = False) -> tuple[Operand, ...]:
     """Return NDArrays and Python scalars for whatever was given; the scalars take the arrays' dtype later.
 
-    Where there is no array and `some_array` asks for one, all become arrays. `arrays` itself is returned where nothing has to be done.
+    If there is no array and `some_array` asks for one, all become arrays. If nothing changes, `arrays` itself is
+    returned.
     """
     for x in arrays:
         if type(x) not in _OPERANDS:
@@ -170,7 +171,7 @@ def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = Fa
 def _operand(x: Any, engine: Engine) -> Operand:
     if isinstance(x, NDArray):
         return x
-    for kind in (int, float, complex):  # subclasses, as of enum.IntEnum, but for NumPy's own, whose dtype counts
+    for kind in (int, float, complex):  # subclasses, such as enum.IntEnum, but for NumPy's own, which have a dtype
         if isinstance(x, kind) and not isinstance(x, np.generic):
             return kind(x)  # type: ignore[arg-type] # an instance of itself
     return as_array(x, engine=engine)

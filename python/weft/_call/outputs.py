@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_plain(out: object, dtypes: tuple[DType, ...], arrays: tuple[Any, ...]) -> TypeGuard[NDArray]:
-    """Return whether `out` is one array that needs no check: of the right dtype and shape, and nobody else's memory."""
+    """Return whether `out` is one array without need for a check: of this dtype and shape, in memory of its own."""
     if not isinstance(out, NDArray) or len(dtypes) != 1 or out.dtype is not dtypes[0]:
         return False
     if out.readonly or 0 in out.strides:
@@ -31,7 +31,7 @@ def is_plain(out: object, dtypes: tuple[DType, ...], arrays: tuple[Any, ...]) ->
 def elementwise(
     name: str, given: tuple[Operand, ...], mask: NDArray | None, dtypes: tuple[DType, ...], out: object
 ) -> tuple[NDArray, ...]:
-    """Return where the results of an element-wise op go: the arrays of `out`, to which operands broadcast, or new ones."""
+    """Return the places of an element-wise op's results: the arrays of `out`, or new ones of the broadcast shape."""
     arrays = [x for x in given if isinstance(x, NDArray)]
     shapes = [x.shape for x in arrays]
     shape = broadcast_shapes(*shapes) if mask is None else broadcast_shapes(*shapes, mask.shape)
@@ -51,7 +51,7 @@ def elementwise(
 def computed(
     op: Op, given: tuple[Operand, ...], avals: tuple[Aval, ...], out: object, engine: Engine
 ) -> tuple[tuple[NDArray, ...], tuple[NDArray, ...]]:
-    """Return where an op without a ufunc computes its results, and where they go from there, if that is another place."""
+    """Return the places where an op without a ufunc computes its results, and their final places, if others."""
     like = given[0] if given and isinstance(given[0], NDArray) else None
     if like is None:
         like = next((x for x in given if isinstance(x, NDArray)), None)
@@ -84,7 +84,7 @@ def _fits(op: Op, position: int, target: NDArray, aval: Aval, given: tuple[Opera
 
 
 def targets_of(out: Any, count: int) -> tuple[NDArray | None, ...]:
-    """Return `count` places for results, None where the result is to be new."""
+    """Return `count` places for results, None for a new one."""
     given = (None,) * count if out is None else listed(out)
     if len(given) != count:
         raise ArgumentValueError(f"out= takes {count} array{'s' * (count != 1)}, and {len(given)} were given")
@@ -95,7 +95,7 @@ def targets_of(out: Any, count: int) -> tuple[NDArray | None, ...]:
 
 
 def check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: DType, *, exact: bool = False) -> None:
-    """Raise what NumPy raises unless results of `shape` and `dtype` may be written to `target`."""
+    """Raise NumPy's errors unless results of `shape` and `dtype` may be written to `target`."""
     check_writable(target)
     if target.shape != shape and (exact or broadcast_or_none(target.shape, shape) != target.shape):
         if exact:
@@ -110,7 +110,7 @@ def check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: DTyp
 
 
 def check_writable(x: NDArray) -> None:
-    """Raise ValueError if `x` is read-only, or shows one element several times, as broadcasting makes it."""
+    """Raise ValueError if `x` is read-only, or has several elements in one place, as broadcasting makes."""
     if x.readonly:
         raise ArgumentValueError(f"output array is read-only: an array of shape {x.shape} and dtype {x.dtype}")
     if x.size and 0 in x.strides and any(step == 0 and size > 1 for size, step in zip(x.shape, x.strides, strict=True)):
@@ -120,7 +120,7 @@ def check_writable(x: NDArray) -> None:
 
 
 def broadcast_or_none(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the shape to which `shapes` broadcast, or None."""
+    """Return the broadcast shape of `shapes`, or None."""
     try:
         return broadcast_shapes(*shapes)
     except ValueError:

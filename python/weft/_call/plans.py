@@ -1,7 +1,9 @@
-"""Plans: the dtypes and the loop of an op with a ufunc for one combination of operands. The core makes and keeps them with the op.
+"""Plans: the dtypes and the loop of an op with a ufunc for one combination of operands.
 
-Where NumPy has an inner loop for exactly these dtypes the plan holds it, and the call is a native op. Otherwise the ufunc runs as a
-callable and casts.
+The core makes and keeps them with the op.
+
+If NumPy has an inner loop for exactly these dtypes, the plan holds it, and the call is a native op. Otherwise the ufunc
+runs as a callable and casts.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from weft._call.operands import Operand
     from weft._core import Plan
 
-#: Operators that compare.
+#: Comparison operators.
 COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.errors import ArgumentOverflowError, ArgumentTypeError
+from weft.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._registry.avals import DType
@@ -17,7 +17,7 @@ _PARTS: dict[int, DType] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
 
 
 def number(value: Any, dtype: DType) -> bool | int | float | complex:
-    """Return a Python scalar as an element of `dtype` is written.
+    """Return a Python scalar in the form of an element of `dtype`.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def number(value: Any, dtype: DType) -> bool | int | float | complex:
         value = float(value)
         if abs(value) > _LARGEST[dtype.itemsize]:
             with np.errstate(all="ignore"):
-                return float(dtype.type(value))  # to infinity, or just not
+                return float(dtype.type(value))  # infinity, or the largest finite number
         return value  # type: ignore[no-any-return] # a float, just made
     if kind in "iu":
         value = int(value)
@@ -53,12 +53,12 @@ def number(value: Any, dtype: DType) -> bool | int | float | complex:
 
 
 def wrapped(value: Any, dtype: DType) -> Any:
-    """Return an operand as an element of `dtype`, to which a Python integer is cast: the bits that do not fit are lost.
+    """Return an operand cast to `dtype`; a Python integer loses the bits that do not fit.
 
     Raises
     ------
     OverflowError
-        If NumPy has no integers that are as large.
+        If NumPy has no integers of this size.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def wrapped(value: Any, dtype: DType) -> Any:
 
 
 def element(value: Any, dtype: DType) -> bool | int | float | complex:
-    """Return a Python scalar as NumPy's assignment makes an element of `dtype` of it.
+    """Return a Python scalar as an element of `dtype` by the rules of NumPy's assignment.
 
     Raises
     ------
@@ -95,11 +95,42 @@ def element(value: Any, dtype: DType) -> bool | int | float | complex:
     >>> element(1.5, np.dtype("int64"))
     1
     """
-    if dtype.kind in "iufc" and isinstance(value, float) and (dtype.kind in "fc" or not math.isfinite(value)):
-        return number(value, dtype) if dtype.kind in "fc" else int(value)  # int() raises
+    if dtype.kind in "iu" and isinstance(value, float) and not math.isfinite(value):
+        if math.isnan(value):
+            raise ArgumentValueError(f"cannot assign NaN to an array of {dtype}")
+        raise ArgumentOverflowError(f"cannot assign {value} to an array of {dtype}")
     if dtype.kind in "iuf" and isinstance(value, complex):
         raise ArgumentTypeError(f"cannot assign the complex number {value} to an array of {dtype}")
     return number(value, dtype)
+
+
+def assigned(value: Any, dtype: DType) -> bool | int | float | complex | None:
+    """Return the element that a scalar is written as through a view, or None for what is cast as an array is.
+
+    NumPy asks its own numbers for Python's where elements are signed integers: what `dtype` has not is an error there, though
+    an array of it is cast, and so is the same number among unsigned integers.
+
+    Raises
+    ------
+    OverflowError
+        If an integer is out of range.
+    TypeError
+        If a complex number is to become a real one.
+    ValueError
+        If NaN is to become an integer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft._call.scalars import assigned
+    >>> assigned(np.float32(2.5), np.dtype("int8"))
+    2
+    """
+    if isinstance(value, np.generic):
+        if dtype.kind != "i" or not isinstance(value, np.integer | np.floating):
+            return None
+        return element(int(value) if np.isfinite(value) else float(value), dtype)
+    return element(value, dtype) if isinstance(value, bool | int | float | complex) else None
 
 
 def number_of(value: Any) -> Any:

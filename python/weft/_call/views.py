@@ -1,7 +1,7 @@
-"""Ops whose result is a view: a new shape, strides and offset over the same memory. Nothing is pushed for them.
+"""Ops with a view as their result: a new shape, strides and offset over the same memory. Nothing is pushed for them.
 
-A layout function states such an op once, on plain numbers: its inference rule, the view and, where a copy is asked for
-(a graph, another device), the shape of that copy all follow from it.
+A layout function states such an op once, on plain numbers. Its inference rule, the view and the shape of a copy, where
+one is needed (a graph, another device), all follow from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Layout(NamedTuple):
-    """Where the elements of a view lie: `strides` and `offset` in bytes, from the first element of the viewed array."""
+    """The places of a view's elements: `strides` and `offset` in bytes, from the first element of the viewed array."""
 
     shape: Shape
     strides: Shape
@@ -41,11 +41,11 @@ def view(
     x : NDArray
         The array.
     shape, strides : sequence of int
-        The view's, the strides in bytes.
+        Those of the view, the strides in bytes.
     offset : int, default: 0
-        Where it starts, in bytes from the first element of `x`.
+        Its start, in bytes from the first element of `x`.
     dtype : numpy.dtype, optional
-        As what its bytes are read; by default as those of `x`.
+        The dtype for its bytes; by default that of `x`.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def register_view(
     aliases : tuple of str, optional
         Further names of the op.
     rule : str, optional
-        The common rule for shapes that holds, both ways.
+        A name for the rule on shapes that applies, both ways.
     """
 
     def decorate(layout: Callable[..., Layout]) -> Callable[..., NDArray]:
@@ -83,9 +83,9 @@ def register_view(
 
         def show(x: NDArray, **attributes: object) -> NDArray:
             if not isinstance(x, NDArray):
-                return compose(op, (x,), attributes)  # a symbol, of a symbol
+                return compose(op, (x,), attributes)  # a symbol, from a symbol
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
-            result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+            result = view(x, shape, strides, 0 if 0 in shape else offset)  # an empty view has no place
             if x._heard:
                 tape_hear_view(op, x, result, attributes)
             return result

@@ -12,7 +12,7 @@ from weft._graph.deferred import defer
 from weft._graph.differentiating import gradient_symbol
 from weft._graph.evaluation import evaluate
 from weft._graph.own_operators import applied
-from weft._graph.training import Again
+from weft._graph.training import NEVER_AGAIN, Again
 from weft._registry import hooks
 from weft._registry.symbol_hook import Symbolic
 
@@ -37,6 +37,7 @@ def attach() -> None:
     later.bind.set(_bind)
     later.simple_bind.set(_simple_bind)
     later.summarize.set(_summarize)
+    later.described.set(_described)
 
 
 def _graph_of_program(*program: Any) -> Graph:
@@ -54,8 +55,9 @@ def _indexed(x: Symbol, key: Any) -> Symbol:
 def _bind(x: Symbol, given: Any, device: Any, arrays: Any, groups: Any, mirror: Any, limit: int | None) -> Executor:
     from weft._graph.binding import bind, by_position  # noqa: PLC0415 - only executors need it
 
+    again = Again(mirror, limit) if mirror or limit is not None else NEVER_AGAIN
     device, (args, args_grad, grad_req, aux_states) = by_position(given, device, *arrays)
-    return bind(x, args, args_grad, grad_req, aux_states, device, groups, Again(mirror, limit))
+    return bind(x, args, args_grad, grad_req, aux_states, device, groups, again)
 
 
 def _simple_bind(
@@ -70,3 +72,9 @@ def _summarize(x: Symbol, known: Any) -> str:
     from weft._graph.symbol_summary import summarize  # noqa: PLC0415 - only graphs of programs need it
 
     return summarize(x, known)
+
+
+def _described(x: Symbol) -> str:
+    from weft._graph.symbol_summary import described  # noqa: PLC0415 - for those who debug
+
+    return described(x)

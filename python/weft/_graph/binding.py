@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._call.devices import as_device
 from weft._call.operands import as_array
-from weft._core import NDArray, graph_infer_shape, graph_infer_type, graph_inferred
+from weft._core import GraphCore, NDArray, graph_infer_shape, graph_infer_type, graph_inferred
 from weft._engine.labels import Device
 from weft._graph.executor import Executor
 from weft._ops.creation import zeros
@@ -81,21 +81,37 @@ def bind(
     symbol: Symbol, args: Any, grads: Any, requests: Any, states: Any, device: Any, groups: Any, again: Again
 ) -> Executor:
     """Return an executor on given arrays: see `Symbol.bind`."""
-    names = symbol.list_arguments()
-    found = {name: as_array(each) for name, each in _listed("arguments", names, args, complete=True).items()}
-    known = _listed("arguments", names, grads, complete=False)
+    graph = GraphCore(symbol._core)
+    names, aux = graph.variables()
+    found = _arrays("arguments", names, args)
+    held = _arrays("auxiliary states", aux, states) if aux or states else {}
+    known: dict[str, Any] = {} if grads is None else _listed("arguments", names, grads, complete=False)
     for name, grad in known.items():
         if not isinstance(grad, NDArray) or grad.shape != found[name].shape:
             shape = getattr(grad, "shape", None)
             raise ShapeError(
                 f"the gradient of {name!r} is an NDArray of shape {found[name].shape}, and got shape {shape}"
             )
-    held = {
-        n: as_array(x)
-        for n, x in _listed("auxiliary states", symbol.list_auxiliary_states(), states, complete=True).items()
-    }
-    symbol.infer_shape_partial(**{name: each.shape for name, each in {**found, **held}.items()})
-    return Executor(symbol, found, known, _requests(names, requests), held, device, groups, again)
+    shapes: dict[str, Any] = {}
+    for each in (found, held):
+        for name, array in each.items():
+            shapes[name] = array.shape
+    graph_infer_shape(graph, shapes, "__shape__")
+    wanted = dict.fromkeys(names, requests) if requests in _REQUESTS else _requests(names, requests)
+    return Executor(symbol, found, known, wanted, held, device, groups, again, graph)
+
+
+def _arrays(what: str, names: Sequence[str], given: Any) -> dict[str, NDArray]:
+    """Return an array for each name, of what was given in a dict or in a list."""
+    if given.__class__ is not dict or given.keys() < set(names):
+        given = _listed(what, names, given, complete=True)
+    found: dict[str, NDArray] = {}
+    for name in names:
+        array = given.get(name)
+        if array is None:
+            raise GraphError(f"no array is given for {what}: {name}")
+        found[name] = array if array.__class__ is NDArray else as_array(array)
+    return found
 
 
 def simple_bind(

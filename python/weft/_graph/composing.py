@@ -15,7 +15,7 @@ from weft._graph.symbols import Symbol
 from weft._ops.searching import where
 from weft._registry.op import get_op
 from weft._registry.symbol_hook import MixedOperandsError, is_symbol
-from weft.errors import GraphError
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     inputs: list[SymbolCore] = []
     plain = True
     for x in arrays:
-        if x.__class__ is Symbol:
+        if x.__class__ is Symbol or isinstance(x, Symbol):
             inputs.append(x._core)
         else:
             plain = False
@@ -123,9 +123,17 @@ def spelled(texts: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def compose_op(
-    op: Op, arrays: tuple[Any, ...], name: str | None, texts: dict[str, Any], given: dict[str, Any]
+    op: Op,
+    arrays: tuple[Any, ...],
+    name: str | None,
+    texts: dict[str, Any],
+    given: dict[str, Any],
+    *,
+    is_named: bool = False,
 ) -> Symbol:
     """Return the symbol of a call with inputs by position and by name; an input that is not given becomes a variable.
+
+    With `is_named`, `name` is one that the manager of the block has made already.
 
     Raises
     ------
@@ -139,7 +147,8 @@ def compose_op(
     >>> compose_op(weft.ops.get_op("matmul"), (), "product", {}, {}).list_arguments()
     ['product_x1', 'product_x2']
     """
-    name = named(name, op.name)
+    if name is None or not is_named:
+        name = named(name, op.name)
     keyword = {key: each._core for key, each in given.items() if isinstance(each, Symbol)}
     rest = {key: each for key, each in given.items() if key not in keyword}
     attributes, noted = split_notes(op, name, rest)
@@ -209,12 +218,31 @@ def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., An
                         if _are_of(function, arrays, given):
                             raise
                 # The op refuses arguments that the function does not have.
+        arrange = getattr(op, "arranged", None)
+        if arrange is not None and not all(isinstance(each, Symbol) for each in arrays):
+            arrays, given = _by_position(op, arrange(arrays), given)
         result = compose_op(op, arrays, name, texts, given)
         return result if op.nout == 1 else tuple(result)
 
     compose.__name__ = compose.__qualname__ = op.name
     compose.__doc__ = op.docstring or getattr(function, "__doc__", None) or f"Compose a call of the op {op.name!r}."
     return compose
+
+
+def _by_position(
+    op: Op, arranged: tuple[list[Any], dict[str, Any]], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return inputs and attributes of a call whose op orders its arguments itself."""
+    inputs, attributes = arranged
+    twice = attributes.keys() & named.keys()
+    if twice:
+        raise ArgumentTypeError(f"{op.name}() got {', '.join(sorted(twice))} by position and by name")
+    attributes |= named
+    if not any(each is None for each in inputs):
+        return tuple(inputs), attributes
+    names = op._entry.input_names({}, len(inputs))
+    given = {key: each for key, each in zip(names, inputs, strict=False) if each is not None}
+    return (), attributes | given
 
 
 def _are_of(function: Callable[..., Any], arrays: tuple[Any, ...], given: dict[str, Any]) -> bool:

@@ -105,7 +105,7 @@ def gradient(
     symbol_ys, symbol_xs = entries_of(graph, ys, "ys"), entries_of(graph, xs, "xs")
     heads: list[Any] = []
     if ys_out_grad is not None:
-        given = [ys_out_grad] if isinstance(ys_out_grad, (Symbol, NodeEntry)) else list(ys_out_grad)
+        given = [ys_out_grad] if isinstance(ys_out_grad, NodeEntry) else list(ys_out_grad)  # a group is its outputs
         heads = [None if each is None else entries_of(graph, each, "gradients")._core for each in given]
     add: Callable[[list[SymbolCore]], SymbolCore] | None = (
         None if aggregate is None else lambda cores: _answer("aggregate", aggregate([Symbol(core) for core in cores]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,19 +76,40 @@ class Executor:
         self._stand_ins: dict[int, NDArray] = {}
         self.arg_dict, self.grad_dict, self.aux_dict = args, grads, states
         self.grad_req = requests
-        self._wanted = [name for name in args if name in grads and requests[name] != "null"]
+        self._wanted: list[str] = []
+        for name in grads:  # loops in functions that binding runs: a comprehension is one more frame of Python
+            if requests[name] != "null":
+                self._wanted.append(name)
         self._monitor: Callable[[str, NDArray], object] | None = None
-        self._heads = [f"__head_gradient_{at}__" for at in range(len(symbol))]
-        graph = symbol.graph if graph is None else graph
-        self._forward = Schedule(_placed(graph, device, groups))
-        self._recordable = all(_is_local(kind.attributes.get("device")) for kind in self._forward.kinds)
+        self._graph = GraphCore(symbol._core) if graph is None else graph
+        self._order = self._graph.variables()
+        if groups or len(args) + len(states) < len(self._order[0]) + len(self._order[1]):
+            _ = self._forward  # which refuses devices that are not known, and two variables of one name
         self._backward: Schedule | None = None
+        self._is_train = False
         self._values: list[Any] | None = None
         self._program: Program | None = None
         self._recorded: dict[tuple[Any, ...], tuple[tuple[Any, ...], Recorded | None]] = {}
         self._head_arrays: dict[str, NDArray] = {}
         self._outputs: list[NDArray] | None = None
-        self._order = graph.variables()
+        self._empty: list[NDArray] | None = None
+
+    @cached_property
+    def _forward(self) -> Schedule:
+        """Forwards as calls, when somebody first asks for them."""
+        return Schedule(_placed(self._graph, self._device, self._groups))
+
+    @cached_property
+    def _recordable(self) -> bool:
+        return all(
+            _is_local(kind.attributes.get("device")) and kind.op.attribute("records", default=True)
+            for kind in self._forward.kinds
+        )
+
+    @cached_property
+    def _heads(self) -> list[str]:
+        """The names of the gradients of outputs."""
+        return [f"__head_gradient_{at}__" for at in range(len(self._symbol))]
 
     def __repr__(self) -> str:
         names = ", ".join(f"{name} {array.shape}" for name, array in self.arg_dict.items())
@@ -110,16 +132,20 @@ class Executor:
 
     @property
     def outputs(self) -> list[NDArray]:
-        """The results of the last `forward`.
-
-        Raises
-        ------
-        GraphError
-            If there was none.
-        """
-        if self._outputs is None:
-            raise GraphError("an executor has outputs once forward() has been called")
-        return self._outputs
+        """The results of the last `forward`; zeros of their shapes and dtypes before the first one."""
+        if self._outputs is not None:
+            return self._outputs
+        if self._empty is None:
+            known = {**self.arg_dict, **self.aux_dict}
+            shapes = self._symbol.infer_shape(**{name: each.shape for name, each in known.items()})[1]
+            dtypes = self._symbol.infer_type(**{name: each.dtype for name, each in known.items()})[1]
+            if shapes is None:
+                raise GraphError(
+                    "the shapes of the outputs do not follow from those of the arguments: call forward() first"
+                )
+            pairs = zip(shapes, dtypes, strict=True)
+            self._empty = [zeros(shape, dtype=dtype, device=self._device) for shape, dtype in pairs]
+        return self._empty
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
@@ -175,6 +201,7 @@ class Executor:
                 found.replay(values)
         self._program = None if found is None else found.program
         self._outputs = [values[at] for at in schedule.outputs[: len(self._symbol)]]
+        self._is_train = bool(is_train)
         self._values = values if schedule is not self._forward else None
         return self._outputs
 
@@ -283,26 +310,27 @@ class Executor:
         shapes, dtypes = trained.sizes
         return {at: broadcast_to(zeros((), dtype=dtypes[at]), shapes[at]) for at in ignored}
 
-    def backward(self, out_grads: Any = None) -> None:
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients of the arguments into `grad_dict`, without waiting.
+
+        ``forward(is_train=True)`` keeps the values that this needs. After ``forward()`` they are computed again, as ops do
+        that do not train.
 
         Parameters
         ----------
         out_grads : NDArray or list of NDArray, optional
             The gradients of the outputs, by default ones.
+        is_train : bool, default: True
+            Whether ops go backwards as in training.
 
         Raises
         ------
         GraphError
-            If ``forward(is_train=True)`` did not go before, or there are not as many gradients as outputs.
+            If no `forward` went before, or there are not as many gradients as outputs.
         """
         if not self._wanted:
             return
-        if self._values is None or self._backward is None:
-            raise GraphError("backward() comes after forward(is_train=True), which keeps the values that it needs")
-        values, schedule = list(self._values), self._backward
-        for entry, stand_in in self._stand_ins.items():
-            values[entry] = stand_in
+        values, schedule = self._values_forwards()
         given = (
             [None] * len(self._heads)
             if out_grads is None
@@ -328,11 +356,43 @@ class Executor:
                 target = self.grad_dict[name]
                 target[...] = target + places[at] if self.grad_req[name] == "add" else places[at]
 
-        with _training(mode=True):
-            if not fits or not self._replayed_backward(values, schedule, run):
+        with _training(mode=is_train):
+            if not fits or not self._replayed_backward(values, schedule, run, is_train=is_train):
                 run(values)
 
-    def _replayed_backward(self, values: list[Any], schedule: Schedule, run: Callable[[list[Any]], None]) -> bool:
+    def _values_forwards(self) -> tuple[list[Any], Schedule]:
+        """Return the values that backwards begins with, and its calls; they are computed now, if forwards kept nothing."""
+        if self._outputs is None:
+            raise GraphError("backward() comes after forward(), whose values it needs")
+        schedule = self._training()
+        if self._values is None:
+            values, run = self._call(schedule)
+            with _training(mode=self._is_train):
+                run(values)
+            self._program, self._values = None, values
+        values = list(self._values)
+        for entry, stand_in in self._stand_ins.items():
+            values[entry] = stand_in
+        return values, schedule
+
+    def debug_str(self) -> str:
+        """Return the symbol's nodes as text, and how many bytes its plan of memory takes.
+
+        Examples
+        --------
+        >>> import weft
+        >>> print(weft.symbol.exp(weft.symbol.Variable("x"), name="e").simple_bind(x=(4,)).debug_str().splitlines()[-1])
+        Total 1.52588e-05 MB allocated
+        """
+        from weft._graph.symbol_summary import planned_bytes  # noqa: PLC0415 - for those who debug
+
+        known = {**self.arg_dict, **self.aux_dict}
+        total = planned_bytes(self._symbol, {name: (each.shape, each.dtype) for name, each in known.items()})
+        return f"{self._symbol.debug_str()}Total {total / 2**20:.6g} MB allocated\n"
+
+    def _replayed_backward(
+        self, values: list[Any], schedule: Schedule, run: Callable[[list[Any]], None], *, is_train: bool
+    ) -> bool:
         """Replay backwards, on what forwards has kept; return whether it can be."""
         own = [*self.arg_dict.values(), *self.aux_dict.values()]
         grads = [self.grad_dict[name] for name in self._wanted]
@@ -345,7 +405,7 @@ class Executor:
         states = [*own, *grads, *(places[at] for at in heads)]
         kept = dict.fromkeys(self._kept(schedule))
         arguments = [at for at in kept if not any(values[at]._shares_buffer(state) for state in own)]
-        key = "backward", *(self.grad_req[name] for name in self._wanted)
+        key = "backward", is_train, *(self.grad_req[name] for name in self._wanted)
         found = self._recording(key, places, states, arguments, (), run)
         if found is None:
             return False

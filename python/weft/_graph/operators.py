@@ -139,11 +139,12 @@ class Operators(Symbolic):
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """Return the elements in another shape, given as lengths or as one tuple."""
-        return namespace.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+        given = (shape[0] if len(shape) == 1 else shape,) if shape or "shape" not in options else ()
+        return namespace.reshape(self, *given, **options)
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *order: Any, **options: Any) -> Any:
         """Return the axes in another order, given one by one or as one tuple; reversed where none are given."""
-        return namespace.transpose(self, *axes) if len(axes) < 2 else namespace.transpose(self, axes)
+        return namespace.transpose(self, *(order if len(order) < 2 else (order,)), **options)
 
     def flatten(self) -> Any:
         """Return the elements along one axis."""

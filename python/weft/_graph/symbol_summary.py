@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from weft._core import graph_infer_shape, graph_infer_type
+from weft._core import graph_infer_shape, graph_infer_type, graph_plan_memory
 
 if TYPE_CHECKING:
     from weft._graph.symbols import Symbol
@@ -70,4 +70,45 @@ def _labels(indexed: Any) -> set[str]:
             ends = (given[at] if at < len(given) else "", entry.node.name.rpartition("_")[2])
             if entry.node.is_variable and {"label", "labels"} & set(ends):
                 found.add(entry.node.name)
+    return found
+
+
+def described(symbol: Symbol) -> str:
+    """Return the nodes of a symbol as text, each with its inputs, attributes and notes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.symbol_summary import described
+    >>> described(weft.symbol.exp(weft.symbol.Variable("x"), name="e")).splitlines()[:3]
+    ['Symbol Outputs:', '    output[0]=e(0)', 'Variable:x']
+    """
+    lines = ["Symbol Outputs:"]
+    lines += [f"    output[{at}]={entry.node.name}({entry.index})" for at, entry in enumerate(symbol.entries)]
+    for node in symbol.graph.indexed().nodes:
+        texts = sorted(node.attrs.items())
+        if node.is_variable:
+            lines.append(f"Variable:{node.name}")
+        else:
+            lines += ["--------------------", f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            inputs = enumerate(node.inputs)
+            lines += [f"    arg[{at}]={e.node.name}({e.index}) version={e.version}" for at, e in inputs]
+        if texts:
+            lines += ["Attrs:", *(f"    {key}={text}" for key, text in texts)]
+    return "\n".join(lines) + "\n"
+
+
+def planned_bytes(symbol: Symbol, known: dict[str, tuple[Any, Any]]) -> int:
+    """Return how large the arena of a symbol's plan is, its outputs included.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.symbol_summary import planned_bytes
+    >>> planned_bytes(weft.symbol.exp(weft.symbol.Variable("x")), {"x": ((4,), "float32")})
+    16
+    """
+    graph = graph_infer_shape(symbol.graph, {name: shape for name, (shape, _) in known.items()}, "__shape__")
+    graph = graph_infer_type(graph, {name: dtype for name, (_, dtype) in known.items()}, "__dtype__")
+    found: int = graph_plan_memory(graph, "min", False, []).attribute("storage_allocated_bytes")
     return found

@@ -110,12 +110,12 @@ class Symbol(Operators):
         >>> y.get_internals().list_outputs()
         ['x', 'e_output']
         """
-        return Symbol(self._core.internals())
+        return self.__class__(self._core.internals())
 
     def get_children(self) -> Symbol | None:
         """Return a symbol of the inputs of its nodes; None of a variable."""
         children = self._core.children()
-        return None if children is None else Symbol(children)
+        return None if children is None else self.__class__(children)
 
     def __len__(self) -> int:
         """Return the number of outputs."""
@@ -137,7 +137,7 @@ class Symbol(Operators):
         ('x', [(2,)])
         """
         if isinstance(key, str):
-            return Symbol(self._core.named(key))
+            return self.__class__(self._core.named(key))
         if not isinstance(key, int) or isinstance(key, bool):
             self._single(self.list_outputs())
             found_part: Symbol = later.indexed(self, key)
@@ -145,7 +145,7 @@ class Symbol(Operators):
         found = self._core.output(key + len(self) if key < 0 else key) if key >= -len(self) else None
         if found is None:
             raise ArgumentIndexError(f"the symbol has {len(self)} outputs, and output {key} was asked for")
-        return Symbol(found)
+        return self.__class__(found)
 
     def __iter__(self) -> Iterator[Symbol]:
         """Iterate over the outputs."""
@@ -172,16 +172,16 @@ class Symbol(Operators):
 
     def __copy__(self) -> Symbol:
         """Return another symbol of the same nodes, which are immutable."""
-        return Symbol(self._core)
+        return self.__class__(self._core)
 
     def __deepcopy__(self, memo: object) -> Symbol:
         """Return a symbol of nodes of its own, on which other texts may be noted."""
         del memo
-        return Symbol(graph_load_json(self.tojson()).symbol())
+        return self.__class__(graph_load_json(self.tojson()).symbol())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as JSON."""
-        return _unpickle, (self.tojson(),)
+        return _unpickle, (self.tojson(), self.__class__)
 
     # Composition
 
@@ -206,7 +206,7 @@ class Symbol(Operators):
             if not isinstance(given, Symbol):
                 raise ArgumentTypeError(f"a symbol is composed with symbols, and {type(given).__name__} was given")
         keyword = {key: each._core for key, each in kwargs.items()}
-        return Symbol(self._core.composed(name, [each._core for each in args], keyword))
+        return self.__class__(self._core.composed(name, [each._core for each in args], keyword))
 
     # Notes
 
@@ -516,6 +516,25 @@ class Symbol(Operators):
         found: str = later.summarize(self, {**(known or {}), **shapes})
         return found
 
+    def debug_str(self) -> str:
+        """Return the nodes as text, each with its inputs and attributes.
+
+        Examples
+        --------
+        >>> import weft
+        >>> print(weft.symbol.exp(weft.symbol.Variable("x"), name="e").debug_str())
+        Symbol Outputs:
+            output[0]=e(0)
+        Variable:x
+        --------------------
+        Op:exp, Name=e
+        Inputs:
+            arg[0]=x(0) version=0
+        <BLANKLINE>
+        """
+        found: str = later.described(self)
+        return found
+
 
 def _variable_of(given: Any) -> str:
     """Return the name of a variable."""
@@ -526,8 +545,8 @@ def _variable_of(given: Any) -> str:
     )
 
 
-def _unpickle(text: str) -> Symbol:
-    return Symbol(graph_load_json(text).symbol())
+def _unpickle(text: str, kind: type[Symbol] = Symbol) -> Symbol:
+    return kind(graph_load_json(text).symbol())
 
 
 def _texts(node: Node) -> dict[str, str]:

@@ -150,7 +150,8 @@ _Printed.__name__ = "NDArray"
 
 def __repr__(self: NDArray) -> str:
     if not _is_known(self):
-        return f"NDArray(<recorded>, shape={self.shape}, dtype={self.dtype})"
+        fate = "recorded" if self._given_to is None else "given away"
+        return f"NDArray(<{fate}>, shape={self.shape}, dtype={self.dtype})"
     return np.array_repr(values(self).view(_Printed))
 
 

@@ -16,6 +16,7 @@ from weft._call.devices import as_device, device_of
 from weft._call.filling import assign, check_assigned, fill
 from weft._call.operands import ArrayLike, as_array, is_host, share, values
 from weft._call.outputs import check_writable
+from weft._call.scalars import assigned
 from weft._call.views import view
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
 from weft._engine.array_waits import await_array
@@ -203,8 +204,8 @@ def to_device(self: NDArray, device: Device | str, /, *, stream: object = None) 
 def _fill(self: NDArray, value: ArrayLike) -> None:
     """Overwrite all elements with one value, without waiting."""
     check_writable(self)
-    scalar = isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
-    fill(self, value if scalar else as_array(value, self))
+    scalar = assigned(value, self.dtype)
+    fill(self, as_array(value, self) if scalar is None else scalar)
 
 
 def partition(self: NDArray, kth: AnyShape, axis: SupportsIndex = -1) -> None:

@@ -10,7 +10,7 @@ from weft._call.calls import call
 from weft._call.filling import assign
 from weft._call.outputs import check_target
 from weft._call.plans import COMPARISONS
-from weft._core import NDArray, tape_hears
+from weft._core import NDArray, Scope, tape_entry, tape_hears
 from weft._ops import parts
 from weft._registry.op import attribute_map, get_op
 
@@ -59,11 +59,22 @@ def dispatch_operator(name: str, left: Any, right: Any) -> Any:
         return _matmul(name, left, right)
     op = _IN_PLACE.get(name)
     target = None if op is None else left
+    if target is not None and _is_heard_tensor(target):
+        with Scope(paused=True):
+            return dispatch_operator(name, left, right)
     if op is None:
         op = _OPS[name]
     if op.name == "pow" and type(right) in (int, float) and right in _POWERS and left.dtype.kind in _kinds(right):
         return call(_POWERS[right], left, out=target)
     return call(op, left, right, out=target)
+
+
+def _is_heard_tensor(x: NDArray) -> bool:
+    """Return whether it is a tensor whose gradient is wanted: SINGA's operators change its memory, and the tape does not hear them."""
+    if type(x) is NDArray or not x._known or not tape_hears((x,)):
+        return False
+    found = tape_entry(x)
+    return found is not None and found[0].leaf is x
 
 
 def divmod_of(left: Any, right: Any) -> Any:

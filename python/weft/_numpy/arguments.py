@@ -121,8 +121,9 @@ def _by_name(bound: inspect.BoundArguments, ours: inspect.Signature) -> tuple[li
     swallows = any(each.kind is kinds.VAR_POSITIONAL for each in ours.parameters.values())
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for place, (given, value) in enumerate(bound.arguments.items()):
-        parameter = bound.signature.parameters[given]
+    theirs = bound.signature.parameters
+    for given, value in bound.arguments.items():
+        parameter = theirs[given]
         name = given if given in ours.parameters else _RENAMED.get(given, given)
         if parameter.kind is kinds.VAR_POSITIONAL:
             if not swallows:
@@ -139,11 +140,16 @@ def _by_name(bound: inspect.BoundArguments, ours: inspect.Signature) -> tuple[li
                 positional.append(value)
             else:
                 named[name] = value
-        elif place == len(positional) < len(places) and not named:
+        elif _is_called_otherwise(given, list(theirs), places[len(positional) :], len(positional)) and not named:
             positional.append(value)
         else:
             return None
     return positional, named
+
+
+def _is_called_otherwise(given: str, theirs: list[str], places: list[str], place: int) -> bool:
+    """Return whether the next of our arguments is NumPy's `given` under another name, rather than another one of NumPy's."""
+    return theirs.index(given) == place and bool(places) and places[0] not in theirs
 
 
 def _is_default(value: object, default: object) -> bool:

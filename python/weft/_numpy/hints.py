@@ -40,9 +40,40 @@ MOVES = {
     "to": "x.to_device(weft.gpu(0)) for a device, x.astype(weft.float32) for a dtype",
 }
 
+#: What to write for methods of SINGA's tensors, which `weft.tensor.Tensor` has, and results have not.
+_OF_TENSORS = {
+    "add_column": "x + v[:, None]",
+    "add_row": "x + v",
+    "as_type": "x.astype(weft.float32)",
+    "bernoulli": "weft.tensor.bernoulli(p, x)",
+    "clone": "x.copy()",
+    "contiguous": "weft.tensor.contiguous(x)",
+    "copy_data": "x[...] = values",
+    "copy_from": "x[...] = values",
+    "copy_from_numpy": "x[...] = values",
+    "data": "x: there is nothing behind it",
+    "deepcopy": "x.copy()",
+    "div_column": "x / v[:, None]",
+    "div_row": "x / v",
+    "gaussian": "weft.tensor.gaussian(mean, std, x)",
+    "is_empty": "x.ndim == 0",
+    "l1": "weft.mean(weft.abs(x))",
+    "l2": "weft.linalg.norm(x) / x.size",
+    "memsize": "x.nbytes",
+    "mult_column": "x * v[:, None]",
+    "mult_row": "x * v",
+    "reset_like": "weft.empty_like(other)",
+    "set_value": "x[...] = value",
+    "stores_grad": "x.requires_grad",
+    "to_host": "x.to_device(weft.cpu())",
+    "to_type": "x.astype(dtype)",
+    "uniform": "weft.tensor.uniform(low, high, x)",
+}
+
 #: What to write for methods of arrays that keep their gradients and a tape, or that are never written to.
 INSTEAD_OF_METHODS = {
     **MOVES,
+    **_OF_TENSORS,
     "at": "x[i] = value: arrays are written to in place, in programs, too",
     "block_until_ready": "x.wait_to_read(), or await x",
     "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convolve", "gradient", "interp", "trapezoid"]
 
-#: Whose overloads leave open what it returns for options that are passed on.
+#: An alias, because its overloads do not allow options to be passed on.
 _interpolated: Callable[..., Elements] = np.interp
 _DOUBLE, _COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
@@ -79,7 +79,7 @@ def interp(
     Parameters
     ----------
     x : array-like
-        Where.
+        The points to evaluate at.
     xp, fp : array-like
         The points, `xp` increasing unless there is a `period`, and the values there.
     left, right : number, optional
@@ -215,9 +215,9 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis
     y : array-like
         The values.
     x : array-like, optional
-        Where they are; by default `dx` apart.
+        The positions of the values; by default `dx` apart.
     dx : float, default: 1.0
-        The distance of the values, where `x` is not given.
+        The distance of the values, if `x` is not given.
     axis : int, default: -1
         The axis.
 
@@ -256,7 +256,7 @@ def _lines(
     right: complex | None = None,
     period: float | None = None,
 ) -> NDArray:
-    """Interpolate by functions that have gradients."""
+    """Interpolate with functions that have gradients."""
     if period is not None:
         period = abs(period)
         x, xp = x % period, xp % period
@@ -292,7 +292,7 @@ get_op("gradient_adjoint").set_attribute("ignores", (1,))
 
 
 def _of_differences(other: str, *, likes: int) -> Any:
-    """Return the rule of `gradient`, or of its adjoint: each is the other one's."""
+    """Return the rule of `gradient`, or of its adjoint: each is the other's."""
 
     def rule(node: Any, grads: Any) -> Any:
         x, *rest = node.inputs

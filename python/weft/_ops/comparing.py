@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 __all__ = ["allclose", "array_equal", "select"]
 
-#: Python's numbers, which take the dtype of the arrays they meet.
+#: Python's numbers, which take the dtype of the arrays beside them.
 _WEAK = frozenset([int, float, complex])
 
 
 def allclose(
     x1: ArrayLike, x2: ArrayLike, /, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
 ) -> NDArray:
-    """Return whether all elements are close to each other, as a value that is waited for where it is asked for.
+    """Return whether all elements are close to each other, as an array: the wait comes when its value is used.
 
     Parameters
     ----------
     x1, x2 : array-like
         The arrays; they are broadcast.
     rtol, atol : float
-        As for `isclose`: how far they may be from each other, relative to `x2` and absolutely.
+        As for `isclose`: the largest distance, relative to `x2` and absolute.
     equal_nan : bool, default: False
         Whether two NaN are close.
 
@@ -51,7 +51,7 @@ def allclose(
 
 
 def array_equal(x1: ArrayLike, x2: ArrayLike, /, *, equal_nan: bool = False) -> NDArray:
-    """Return whether two arrays have the same shape and elements, as a value that is waited for where it is asked for.
+    """Return whether two arrays have the same shape and elements, as an array: the wait comes when its value is used.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     choicelist : sequence of array-like
         The arrays, one for each condition; all are broadcast.
     default : array-like, default: 0
-        Where no condition holds.
+        The value for places where no condition holds.
 
     Raises
     ------

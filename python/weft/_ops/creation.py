@@ -1,7 +1,7 @@
 """Creation functions: arrays from values, and from other arrays' shapes.
 
-Those that compute their elements push an op and return; those that are given values copy them at the call, as the
-caller may change them later, or share the memory where asked to by ``copy=False``.
+Functions that compute their elements push an op and return. Functions of given values copy these at the call, as the
+caller may change them later, or share the memory if asked to by ``copy=False``.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def asarray(
     device : Device or str, optional
         The device.
     copy : bool, optional
-        True copies. None copies all but NDArrays and memory of devices, since whoever owns `obj` may change it
-        later. False shares memory.
+        True copies. None copies all but NDArrays and memory of devices, since the owner of `obj` may change it later.
+        False shares memory.
     engine : Engine, optional
         The engine of a new array; by default the default one.
 
@@ -113,7 +113,7 @@ def asarray(
 
 
 def _is_heard(nest: Any) -> bool:
-    """Return whether an array in it has a gradient that the tape is to know of."""
+    """Return whether it holds an array with a gradient for the tape."""
     if isinstance(nest, NDArray):
         return nest._known and tape_hears((nest,))
     return isinstance(nest, list | tuple) and any(map(_is_heard, cast("Any", nest)))
@@ -301,7 +301,7 @@ def ones(
 def _filled(shape: AnyShape, value: complex, engine: Engine | None, dtype: DType | None = None) -> NDArray | None:
     """Return an array, of float64 by default, by the shortest way; None where a shape is to be read, or this thread records."""
     dtype = dtype or _FLOAT
-    given = not value if dtype.kind == "b" else value  # the loop of truth values writes the opposite
+    given = not value if dtype.kind == "b" else value  # the loop of truth values negates its input
     return fresh_filled(filling_loop(dtype), shape, given, engine or engine_of())
 
 

@@ -143,7 +143,7 @@ def cumprod(
     return _accumulate(_CUMULATIVE_PROD, flattened(x) if axis is None else x, axis, dtype, out)
 
 
-#: Differences of differences that are taken one after the other, whatever is left of them.
+#: Differences of differences at most; after more of them nothing is left of most arrays.
 _MANY = 64
 
 
@@ -174,7 +174,7 @@ def diff(
     whole = concat(parts, axis=at) if len(parts) > 1 else x
     order = as_index(n, "n")
     if order > _MANY:
-        order = min(order, whole.shape[at])  # of which nothing is left: NumPy takes one difference after the other
+        order = min(order, whole.shape[at])  # then nothing is left: NumPy takes one difference after the other
     return one(_DIFF, whole, n=order, axis=at)
 
 

@@ -26,7 +26,7 @@ _MATRIX_NORMS = frozenset([None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 
 
 def _floating(dtype: DType) -> DType:
-    """Return the dtype LAPACK computes in: integers and bool become float64."""
+    """Return the dtype of LAPACK's computation: integers and bool become float64."""
     return dtype if dtype.kind in "fc" else np.dtype("f8")
 
 
@@ -41,7 +41,7 @@ def _complex(dtype: DType) -> DType:
 
 
 def _matrix(name: str, x: Aval) -> tuple[Shape, int, int]:
-    """Return the shape of the stack, and that of its matrices; ValueError if `x` is none."""
+    """Return the shape of the stack, and that of its matrices; ValueError if `x` has no matrices."""
     if len(x.shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]

@@ -1,4 +1,4 @@
-"""Gradient rules of element-wise functions, made of derivatives: functions of the operands, or of the result."""
+"""Gradient rules of element-wise functions, made from derivatives: functions of the operands, or of the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from weft._registry.gradients import Rule
 
-#: A rule, and what it looks at (`reading`).
+#: A rule, and the values that it reads (`reading`).
 Gradient: TypeAlias = "tuple[Rule, int | tuple[int, int]]"
 
 
@@ -69,5 +69,5 @@ def _constant(node: Any, grads: Any) -> Any:
     return (None,) * len(node.inputs)
 
 
-#: Of what is constant almost everywhere.
+#: The rule of a function that is constant almost everywhere.
 CONSTANT: Gradient = (_constant, reading())

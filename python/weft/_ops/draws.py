@@ -1,8 +1,8 @@
 """The push of a draw: the work of NumPy's `Generator`, on a state that draws mutate.
 
-The state of a generator is a small array: the words of NumPy's PCG64 or Philox. An op that draws mutates it, so the engine runs
-the draws of one generator in the order of their pushes, at any worker count, and everything else beside them. A worker
-loads the words into a NumPy generator of its own, draws, and stores them.
+The state of a generator is a small array: the words of NumPy's PCG64 or Philox. An op that draws mutates it, so the
+engine runs the draws of one generator in the order of their pushes, at any worker count, and all else beside them. A
+worker loads the words into its own NumPy generator, draws, and stores them.
 
 Here: state, pushing, and `distribution`, which turns a declaration (a signature and one sentence) into a method.
 The declarations themselves are in `weft.random`.
@@ -37,7 +37,7 @@ Size: TypeAlias = int | Sequence[int] | None
 Parameter: TypeAlias = "NDArray | npt.ArrayLike"
 Shape: TypeAlias = tuple[int, ...]
 
-#: What a distribution's method takes beside the distribution's parameters.
+#: The arguments of a distribution's method besides the distribution's parameters.
 _OPTIONS = frozenset({"self", "size", "dtype", "out", "method", "endpoint", "check_valid", "tol"})
 #: One line for each parameter's name, for the docstrings.
 _MEANING = {
@@ -79,13 +79,13 @@ _MEANING = {
 }
 
 _threads = threading.local()
-#: The length of a state of PCG64, by which it is told from one of Philox.
+#: The length of a PCG64 state, which distinguishes it from one of Philox.
 PCG64_WORDS = 6
 _WORD = (1 << 64) - 1
 
 
 class Drawing(Protocol):
-    """What `distribution` needs of a generator: the state that its draws mutate."""
+    """The interface that `distribution` needs of a generator: the state that its draws mutate."""
 
     _state: NDArray
 
@@ -95,9 +95,9 @@ P = ParamSpec("P")
 
 
 def scratch(words: int = 0) -> np.random.Generator:
-    """NumPy generator of this thread, in whatever state: for draws that load one first, and for checks.
+    """NumPy generator of this thread, in any state: for draws that load one first, and for checks.
 
-    `words` is the length of the state that it is to load: that of PCG64, or else of Philox.
+    `words` is the length of the state to load: that of PCG64, or else of Philox.
     """
     # One per thread: NumPy locks a generator while it draws, and a fork would hand a locked one to the child.
     try:
@@ -111,8 +111,8 @@ def scratch(words: int = 0) -> np.random.Generator:
 def pack(state: Mapping[str, Any]) -> npt.NDArray[np.uint64]:
     """Words of NumPy's dictionary of a state.
 
-    Philox: counter, key, buffer, place in it, half a word and whether. PCG64: state and increment as two words each, the
-    lower one first, half a word and whether.
+    Philox: counter, key, buffer, place in it, half a word and whether it is set. PCG64: state and increment as two
+    words each, the lower one first, half a word and whether it is set.
     """
     inner = state["state"]
     half = (state["has_uint32"], state["uinteger"])
@@ -150,9 +150,10 @@ def drawing_op(
     mutates: int = 0,
     refused: bool = True,
 ) -> Op:
-    """Register the op ``random.<name>``, whose first operand is the state.
+    """Register the op ``random.<name>`` with the state as its first operand.
 
-    Its gradient is refused, as its parameters are no operands of a derivative: a loss takes draws of a fixed distribution.
+    Its gradient is refused, because its parameters are not operands of a derivative: a loss takes draws of a fixed
+    distribution.
 
     Its computation is ``fill(generator, *outputs, *operands, **attributes)``; `infer` does not see the state. The
     first `mutates` operands after the state are changed too.
@@ -185,11 +186,11 @@ def _address(view: npt.NDArray[Any]) -> int:
 
 
 def push_draw(op: Op, state: NDArray, *arrays: NDArray, out: NDArray | None = None, **attributes: Any) -> NDArray:
-    """Push a draw with one result, over arrays whose values may turn out to be refused by NumPy."""
+    """Push a draw with one result, over arrays with values that NumPy may refuse."""
     if not arrays:
         return only(call(op, state, out=out, **attributes))
-    # Values that NumPy refuses are the result's failure, not the generator's, which has not moved.
-    # By the result's memory: replays of a program, of which each has a result of its own, may be under way together.
+    # If NumPy refuses the values, the result fails, and not the generator, which has not moved. The key is the result's
+    # memory: several replays of a program, each with its own result, may run together.
     failure: dict[int, Exception] = {}
 
     def report(drawn: npt.NDArray[Any]) -> None:
@@ -209,7 +210,7 @@ def only(results: NDArray | tuple[NDArray, ...]) -> NDArray:
 
 
 def snapshot(value: Any) -> Any:
-    """Take `value` as it is now: arrays and sequences are copied, numbers and NDArrays are not."""
+    """Return `value` as it is now: arrays and sequences are copied, numbers and NDArrays are not."""
     kept = value is None or isinstance(value, NDArray | bool | int | float | complex | np.generic)
     return cast("Any", value) if kept else np.array(value)
 
@@ -235,20 +236,20 @@ def output_shape(size: Size) -> Shape | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What is known of a distribution before it is drawn from."""
+    """The facts of a distribution that hold before any draw."""
 
     name: str
     parameters: tuple[str, ...]
-    result: np.dtype[Any] | None  # None: what the option `dtype` says
+    result: np.dtype[Any] | None  # None: given by the option `dtype`
     core: tuple[int, ...]  # dimensions of each parameter that belong to one draw
     stacked: bool  # whether parameters with a core may have more dimensions
-    trial: int  # draws that a check takes: some of NumPy's methods check nothing for an empty result
+    trial: int  # draws for a check: some of NumPy's methods check nothing for an empty result
     fills: bool  # whether NumPy's method has `out`
 
     def infer(
         self, *avals: Aval, names: tuple[str, ...], values: dict[str, Any], size: Shape | None, options: dict[str, Any]
     ) -> Aval:
-        """Shape and dtype of a draw; what NumPy would refuse is refused, but for what the operands' values decide.
+        """Shape and dtype of a draw. Refuses calls that NumPy would refuse, except by the operands' values.
 
         `names` are those of the parameters that are operands, `values` the other parameters.
         """
@@ -271,7 +272,7 @@ class _Rule:
         return Aval((batch if size is None else size) + event, dtype)
 
     def _shapes(self, shapes: Mapping[str, Shape]) -> tuple[Shape, Shape]:
-        """Shape of all draws by the parameters alone, and of one draw; ValueError where they do not fit."""
+        """Shape of all draws by the parameters alone, and of one draw; ValueError if they do not fit."""
         outer: list[Shape] = []
         event: Shape = ()
         for name, core in zip(self.parameters, self.core, strict=True):
@@ -310,7 +311,7 @@ class _Rule:
             np.copyto(target, method(**given, size=size))
 
     def push(self, op: Op, state: NDArray, arguments: dict[str, Any]) -> NDArray:
-        """Push the draw that a method was asked for."""
+        """Push the draw of a method's call."""
         given = {name: snapshot(arguments.pop(name)) for name in self.parameters}
         size, out = output_shape(arguments.pop("size")), arguments.pop("out", None)
         if out is not None:
@@ -342,7 +343,7 @@ def distribution(
     Parameters
     ----------
     result
-        Type of the numbers drawn, unless an argument ``dtype`` says it.
+        Type of the numbers drawn, unless an argument ``dtype`` gives it.
     core
         For each parameter, the number of its dimensions that belong to one draw; by default none.
     stacked

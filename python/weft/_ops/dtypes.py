@@ -1,8 +1,8 @@
 """Dtypes: the names of the standard, and the functions on them.
 
-Dtypes are NumPy's, in native byte order; the names here are its scalar types, as in NumPy's own namespace: they name
-a dtype wherever one is asked for, and called they make a scalar. Promotion is NumPy 2's, which the standard's table is a part of: mixed kinds
-promote too, and Python scalars take the dtype of the arrays that they meet.
+Dtypes are NumPy's, in native byte order. The names here are its scalar types, as in NumPy's own namespace: they name a
+dtype as an argument, and make a scalar when called. Promotion is NumPy 2's, which includes the standard's table: mixed
+kinds promote too, and Python scalars take the dtype of the arrays beside them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._call.copies import cast_loop, copy_cast
+from weft._call.calls import one
+from weft._call.copies import copy_cast
 from weft._call.devices import as_device, device_of, new
-from weft._call.filling import filling_loop
 from weft._call.operands import ArrayLike, as_array
-from weft._core import NDArray, fresh_cast, tape_hear_view
+from weft._core import Native, NDArray, tape_hear_view
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
@@ -93,9 +93,9 @@ def astype(
     x : array-like
         The array.
     dtype : dtype-like
-        The wanted dtype. Any cast is made as NumPy makes it; that of complex numbers to real ones is refused.
+        The wanted dtype. Casts follow NumPy's rules; a cast of complex numbers to real ones is refused.
     copy : bool, default: True
-        Whether to copy even where `x` has the dtype.
+        Whether to copy even if `x` has the dtype.
     device : Device or str, optional
         The device of the result.
 
@@ -115,20 +115,17 @@ def astype(
     >>> weft.astype(weft.asarray([1.7, -1.7]), weft.int8)
     NDArray([ 1, -1], dtype=int8)
     """
-    if x.__class__ is NDArray and device is None:
-        made = _cast(x, dtype, copy=copy)
-        if made is not None:
-            return made
+    if copy and device is None:
+        return one(_astype, x, dtype=dtype)
     array = as_array(x)
     wanted = as_dtype(dtype)
     if is_symbol(array):
         there = array if device is None else compose(get_op("copy_to"), (array,), {"device": str(as_device(device))})
-        return compose(_astype, (there,), {"dtype": wanted})  # type: ignore[no-any-return] # a symbol, of a symbol
+        return one(_astype, there, dtype=wanted)
     where = device_of(array) if device is None else as_device(device)
-    if array.dtype == wanted and where == device_of(array) and not copy:
-        return array
-    if array.dtype.kind == "c" and wanted.kind not in "cb":
-        raise ArgumentTypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
+    if where == device_of(array):
+        return array if array.dtype == wanted and not copy else one(_astype, array, dtype=wanted)
+    _check(array.dtype, wanted)
     result = new(array.shape, wanted, array.engine, where)
     copy_cast(result, array)
     if array._heard:
@@ -136,21 +133,17 @@ def astype(
     return result
 
 
-def _cast(x: NDArray, dtype: npt.DTypeLike, *, copy: builtins.bool) -> NDArray | None:
-    """Return the elements cast by a native loop, by the shortest way; None where there is more to be found out."""
-    own, wanted = x.dtype, as_dtype(dtype)
-    if own is wanted:  # a few elements are copied by the loop that gives back what it is given
-        loop = filling_loop(own) if copy and x.size <= _FEW and own.kind != "b" else None
-    else:
-        loop = None if own.kind == "c" else cast_loop(own, wanted)
-    return None if loop is None else fresh_cast(loop, x, _astype)
+def _check(own: DType, wanted: DType) -> None:
+    if own.kind == "c" and wanted.kind not in "cb":
+        raise ArgumentTypeError(f"cannot cast an array of dtype {own} to {wanted}: take real() or imag() first")
 
 
-#: Elements up to which a copy is worth a way of its own.
-_FEW = 1 << 9
+def _casting(_: object, *, dtype: npt.DTypeLike) -> dict[str, DType]:
+    return {"dtype": as_dtype(dtype)}
 
 
 def _astype_rule(x: Aval, *, dtype: DType) -> Aval:
+    _check(x.dtype, dtype)
     return Aval(x.shape, dtype)
 
 
@@ -160,7 +153,22 @@ def _astype(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, dtype: DType)
     np.copyto(out, x if x.dtype.kind != "c" or out.dtype.kind in "cb" else x.real, casting="unsafe")
 
 
-state(_astype, infer_shape="like_first", elementwise=True, identity="like")
+def _push_astype(outputs: tuple[NDArray], operands: tuple[NDArray], *, dtype: DType) -> builtins.bool:
+    del dtype  # that of the result
+    copy_cast(outputs[0], operands[0])
+    return True
+
+
+state(
+    _astype,
+    infer_shape="like_first",
+    elementwise=True,
+    identity="like",
+    push=_push_astype,
+    push_on_device=_push_astype,
+)
+_astype._prepare_by(_casting)
+_astype._run_by(Native.cast())
 
 
 def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any = "safe") -> builtins.bool:
@@ -169,9 +177,9 @@ def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any 
     Parameters
     ----------
     from_ : dtype-like or NDArray
-        What is cast.
+        The dtype to cast from.
     to : dtype-like
-        What it is cast to.
+        The dtype to cast to.
     casting : {"safe", "same_kind", "unsafe", "equiv", "no"}, default: "safe"
         NumPy's rule.
 
@@ -332,5 +340,5 @@ def result_type(*arrays_and_dtypes: ArrayLike) -> DType:
 
 
 def _kind(kind: Any) -> Any:
-    """Return names of kinds as they are, and the name of a dtype as a dtype, as the standard takes no such names."""
+    """Return names of kinds as they are, and the name of a dtype as a dtype: the standard takes no such names."""
     return kind if isinstance(kind, str) else np.dtype(kind)

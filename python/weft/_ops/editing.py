@@ -113,7 +113,7 @@ def insert(
     obj : int, slice or array-like of int or bool
         The places, counted before anything is put in; they decide the shape, so an NDArray is waited for.
     values : array-like
-        What to put in; it is broadcast, and cast to the dtype of `x`.
+        The values; they are broadcast, and cast to the dtype of `x`.
     axis : int, optional
         The axis.
 
@@ -138,7 +138,7 @@ def insert(
     if places.size and (int(places.min()) < -length or int(places.max()) > length):
         raise ArgumentIndexError(f"a place of {places.tolist()} is out of bounds for axis {at} with size {length}")
     places = np.where(places < 0, places + length, places)
-    # Python's numbers are to fit, as in an assignment; elements of an array are cast.
+    # Python's numbers must fit, as in an assignment; elements of an array are cast.
     given = as_array(values, x, dtype=None if hasattr(values, "dtype") else x.dtype)
     if single and given.ndim:  # one place takes all values along the axis, as NumPy's does
         whole = reshape(given, (*(1,) * (x.ndim - given.ndim), *given.shape))

@@ -2,11 +2,11 @@
 
 All broadcast, take Python scalars beside arrays, and push without waiting.
 
-CUDA C++ is given by kinds of dtype. ``a`` and ``b`` are the operands, of the types ``A`` and ``B`` in which NumPy
-computes, ``R`` is the type of the result, and ``U`` is an unsigned type at least as wide as ``A``, in which integers wrap;
-what CUDA lacks is in the headers of `weft._cuda`. Semantics are NumPy's: quotients round down, remainders have the
-divisor's sign, division of an integer by zero gives zero, ``maximum`` passes NaN on, shifts by more bits than there are
-give the result of shifting bit by bit.
+CUDA C++ is given by kinds of dtype. ``a`` and ``b`` are the operands, of the types ``A`` and ``B`` of NumPy's
+computation, ``R`` is the type of the result, and ``U`` is an unsigned type at least as wide as ``A``, which lets
+integers wrap. Functions that CUDA lacks are in the headers of `weft._cuda`. Semantics are NumPy's: quotients round
+down, remainders have the divisor's sign, division of an integer by zero gives zero, ``maximum`` passes NaN on, shifts
+by more bits than there are give the result of shifting bit by bit.
 """
 
 # mypy: disable-error-code="has-type"
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
 
 _LN2, _LN10 = math.log(2), math.log(10)
-#: In CUDA C++, an integer without its sign.
+#: In CUDA C++, the absolute value of an integer, without a sign.
 _SIZE_A, _SIZE_B = "(a < 0 ? 0 - (U)a : (U)a)", "(b < 0 ? 0 - (U)b : (U)b)"
 
 
@@ -49,7 +49,7 @@ def _of_abs(node: Any, grads: Any) -> Any:
 
 
 def _of_sign(node: Any, grads: Any) -> Any:
-    """Of a complex number: x / abs(x) turns, and does not grow. Of a real one, zero."""
+    """For a complex number: x / abs(x) turns, and does not grow. For a real one, zero."""
     x, y, g = node.inputs[0], node.outputs[0], grads[0]
     if isinstance(x, NDArray) and x.dtype.kind != "c":
         return (None,)
@@ -59,7 +59,7 @@ def _of_sign(node: Any, grads: Any) -> Any:
 
 
 def _of_nextafter(node: Any, grads: Any) -> Any:
-    """Move with the number whose neighbour it is."""
+    """Return the gradient of the number itself: its neighbour moves with it."""
     return fit(grads[0], node.inputs[0]), None
 
 
@@ -73,7 +73,7 @@ def _of_subtract(node: Any, grads: Any) -> Any:
 
 
 def _sign_of(x: Any) -> Any:
-    """Return 1 with the signs of `x`, zeros' too; of a number as a number, which symbols take."""
+    """Return 1 with the signs of `x`, zeros' too; for a number as a number, which symbols take."""
     return math.copysign(1.0, x) if isinstance(x, bool | int | float) else copysign(1.0, x)
 
 
@@ -110,7 +110,7 @@ def _extreme(better: Callable[[Any, Any], Any], *, past_nan: bool) -> Gradient:
         unordered = not_equal(x, x)
         if not past_nan:
             return choose(unordered, 1.0, chosen)
-        if not isinstance(other, bool | int | float):  # a number counts, rather than NaN
+        if not isinstance(other, bool | int | float):  # a number is never taken for NaN
             chosen = choose(not_equal(other, other), 1.0, chosen)
         elif math.isnan(other):
             chosen = cast_like(equal(x, x), like)
@@ -120,7 +120,7 @@ def _extreme(better: Callable[[Any, Any], Any], *, past_nan: bool) -> Gradient:
 
 
 def _wide(body: str) -> Callable[[tuple[DType, ...]], str | None]:
-    """Return the CUDA C++ of a function of how far apart numbers lie: half precision is computed in single."""
+    """Return the CUDA C++ of a function of the distance of numbers: half precision is computed in single."""
     return lambda dtypes: body if dtypes[0].kind == "f" and dtypes[0].itemsize > 2 and len(set(dtypes)) == 1 else None
 
 
@@ -129,7 +129,7 @@ def _spacing_by_cupy(out: Any, x: Any) -> None:
 
 
 def _check_power_on_cuda(computed: tuple[DType, ...], operands: tuple[Any, ...]) -> None:
-    """Refuse integers to negative powers, which no kernel can."""
+    """Refuse integers to negative powers, which no kernel can compute."""
     exponent = operands[1]
     if computed[0].kind not in "iu":
         return
@@ -426,5 +426,5 @@ subtract = binary(
 
 state(get_op("spacing"), cupy=_spacing_by_cupy)
 state(get_op("pow"), cuda_check=_check_power_on_cuda)
-globals()["__all__"] = MADE  # type checkers go by the rows
-__test__ = {name: globals()[name].__doc__ for name in MADE}  # doctest finds functions made elsewhere by this alone
+globals()["__all__"] = MADE  # type checkers read the rows
+__test__ = {name: globals()[name].__doc__ for name in MADE}  # doctest finds functions made elsewhere only by this

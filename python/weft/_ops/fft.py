@@ -144,7 +144,7 @@ def irfft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm:
 
 
 def hfft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm: Norm | None = "backward") -> NDArray:
-    """Return the real transform of a signal that is Hermitian, of which `x` is the first half.
+    """Return the real transform of a Hermitian signal with `x` as its first half.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def rfftn(
     axes: Sequence[int] | None = None,
     norm: Norm | None = "backward",
 ) -> NDArray:
-    """Return `fftn` of a real array, of whose last axis the first half is enough.
+    """Return `fftn` of a real array, without the second half of its last axis.
 
     Examples
     --------

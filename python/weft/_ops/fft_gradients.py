@@ -23,7 +23,7 @@ _INVERSE = {"fft": "ifft", "ifft": "fft", "fftn": "ifftn", "ifftn": "fftn"}
 
 
 def _points(node: Any) -> tuple[Shape, Shape]:
-    """Return the axes of a transform and how many points it has along each."""
+    """Return the axes of a transform and the number of its points along each."""
     known = node.attributes
     return (known["axes"], known["s"]) if "axes" in known else ((known["axis"],), (known["n"],))
 
@@ -35,7 +35,7 @@ def _options(axes: Shape, lengths: Shape, norm: str | None, *, many: bool) -> di
 
 
 def _cut(g: Any, x: Any, axes: Shape, lengths: Shape) -> Any:
-    """Return the gradient of what was cut, or padded with zeros, to the points of a transform."""
+    """Return the gradient of an input that was cut, or padded with zeros, to the points of a transform."""
     shape = shape_of(x)
     for axis, n in zip(axes, lengths, strict=True):
         if shape[axis] != n:
@@ -56,7 +56,7 @@ for _name in _INVERSE:
 
 
 def _of_real(name: str, prepare: Callable[[Any], Any], *, swapped: bool) -> None:
-    """Register the rule of a transform of real numbers, of whose values half are left out."""
+    """Register the rule of a transform of real numbers, which omits half of the values."""
 
     @gradient_of(f"fft.{name}")
     def rule(node: Any, grads: Any) -> Any:
@@ -77,7 +77,7 @@ _of_real("ihfft", conjugate, swapped=False)
 
 
 def _to_real(name: str, finish: Callable[[Any], Any], *, swapped: bool) -> None:
-    """Register the rule of a transform to real numbers: what stands for two values, one left out, counts twice."""
+    """Register the rule of a transform to real numbers: a value that stands for two, one omitted, counts twice."""
 
     @gradient_of(f"fft.{name}")
     def rule(node: Any, grads: Any) -> Any:

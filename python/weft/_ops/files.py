@@ -23,7 +23,7 @@ def save(path: str | os.PathLike[str], /, *unnamed: Never, **arrays: NDArray | n
     Parameters
     ----------
     path
-        Where to, with the format's suffix: ``.npz`` or ``.safetensors`` (needs ``weft[safetensors]``).
+        The path, with the format's suffix: ``.npz`` or ``.safetensors`` (needs ``weft[safetensors]``).
     **arrays
         The arrays, by name.
 
@@ -36,7 +36,7 @@ def save(path: str | os.PathLike[str], /, *unnamed: Never, **arrays: NDArray | n
 
     Notes
     -----
-    The file appears whole or not at all: a `save` that fails leaves what was there. Arrays in Fortran order stay so in
+    The file appears whole or not at all: a `save` that fails leaves the old file. Arrays in Fortran order stay so in
     ``.npz`` and come back in C order from ``.safetensors``, which has no ``complex128``.
 
     Examples
@@ -64,7 +64,7 @@ def load(
     Parameters
     ----------
     path
-        A file whose suffix is ``.npz`` or ``.safetensors`` (needs ``weft[safetensors]``).
+        A file with the suffix ``.npz`` or ``.safetensors`` (needs ``weft[safetensors]``).
     max_bytes
         Bytes that the arrays may have together; by default 1 GiB or 32 times the file's size, whichever is more.
     engine
@@ -78,7 +78,8 @@ def load(
     Raises
     ------
     ValueError
-        If the file is damaged, is not what its suffix says, or holds what arrays cannot: the message names the member.
+        If the file is damaged, is not of its suffix's format, or holds values that arrays cannot: the message names the
+        member.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Arrays in files: ``.npz`` as NumPy writes it, never with pickles, and ``.safetensors``.
 
-A file is written beside its place and moved there when it is complete. A file that is read is taken for hostile: its
-declared sizes are checked against the file before any allocation, and either every array comes back or an error that
-names the member.
+A file is written beside its place and moved there when it is complete. A file to read is taken for hostile: its
+declared sizes are checked against the file before any allocation. Either every array comes back, or an error that names
+the member.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-#: What reading a damaged or hostile archive may raise inside zipfile, zlib and NumPy.
+#: Errors of zipfile, zlib and NumPy for a damaged or hostile archive.
 _DAMAGE = (
     ValueError,
     TypeError,
@@ -48,7 +48,7 @@ _DAMAGE = (
     KeyError,
     IndexError,
     NotImplementedError,
-    RuntimeError,  # zipfile: a member wants a password
+    RuntimeError,  # zipfile: a member has a password
     RecursionError,
     MemoryError,
     SyntaxError,
@@ -57,9 +57,9 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
 )
-#: Deflate cannot make more than this many bytes of one.
+#: Deflate cannot make more than this many bytes from one.
 _DEFLATE_RATIO = 1032
-#: Without `max_bytes`: bytes that any file's arrays may have, and how many of them for each byte of the file.
+#: Without `max_bytes`: bytes that any file's arrays may have, and further bytes for each byte of the file.
 _FREE_BYTES, _FREE_RATIO = 1 << 30, 32
 _LOCAL_HEADER = 30  # bytes of a member's own header in a zip archive, without its name
 _ENCRYPTED = 0x1
@@ -125,7 +125,7 @@ def _bad_name(name: str) -> str | None:
 def _replacing(place: Path) -> Generator[Path]:
     """Give the path of a draft, which takes its place if the block succeeds and vanishes if it does not."""
     draft = place.with_name(f".{place.name[:64]}.{secrets.token_hex(8)}")
-    # Not tempfile: its files are private to the user, and a new file's mode is the umask's affair.
+    # Not tempfile: its files are private to the user, and the umask decides a new file's mode.
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:  # the caller knows of no draft
@@ -153,11 +153,11 @@ def _write_npz(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
 
 @contextmanager
 def _damage(what: str, *more: type[Exception]) -> Generator[None]:
-    """Raise ValueError for whatever a damaged file makes its readers raise."""
+    """Raise ValueError in place of the errors that readers of a damaged file raise."""
     try:
         yield
     except Exception as error:
-        sought = isinstance(error, OSError) and error.errno == errno.EINVAL  # zipfile, where the file told it to
+        sought = isinstance(error, OSError) and error.errno == errno.EINVAL  # zipfile, at an offset from the file
         if sought or isinstance(error, (*_DAMAGE, *more)):
             raise ArgumentValueError(f"{what}: {error}") from error
         raise
@@ -177,7 +177,7 @@ def _read_npz(path: Path, size: int, limit: int) -> dict[str, npt.NDArray[Any]]:
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo], end: int, size: int, limit: int) -> None:
-    """Refuse an archive by what its directory declares, before anything of it is read."""
+    """Refuse an archive by its directory, before any member is read."""
     seen: set[str] = set()
     total = 0
     for info in members:
@@ -193,7 +193,7 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], end: int, size: i
             reason = f"brings the arrays to {total} bytes, more than max_bytes={limit}"
         if reason is not None:
             raise ArgumentValueError(f"{path.name}: member {name!r} {reason}")
-    # Members that share bytes are how a small archive declares a huge content at an honest ratio.
+    # Members that share bytes let a small archive declare a huge content at an honest ratio.
     ordered = sorted(members, key=lambda info: info.header_offset)
     for info, following in zip(ordered, [*(after.header_offset for after in ordered[1:]), end], strict=False):
         if info.header_offset + _LOCAL_HEADER + len(info.orig_filename) + info.compress_size > following:
@@ -215,7 +215,7 @@ def _bad_size(info: zipfile.ZipInfo, size: int) -> str | None:
 
 
 def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:
-    """Read an array of a member that declares so many bytes; any of `_DAMAGE` if it is not one."""
+    """Read an array of a member of the declared bytes; any of `_DAMAGE` if it is not one."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -229,7 +229,7 @@ def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:
     count, there = math.prod(shape), declared - file.tell()
     if count * dtype.itemsize != there:
         raise ArgumentValueError(f"{dtype} {shape} takes {count * dtype.itemsize} bytes, and {there} are there")
-    np.broadcast_to(np.empty(()), shape)  # a shape with a 0 fits any number of bytes: NumPy says whether it can be
+    np.broadcast_to(np.empty(()), shape)  # a shape with a 0 fits any number of bytes: NumPy checks it
     file.seek(0)
     found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     if file.read(1):  # at the end zipfile compares the checksum, too
@@ -238,7 +238,7 @@ def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:
 
 
 def _sound(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return `array` if its bools are 0 or 1: NumPy and compilers take that for granted."""
+    """Return `array` if its bools are 0 or 1, as NumPy and compilers assume."""
     if array.dtype == np.bool_ and array.size and int(array.view(np.uint8).max()) > 1:
         raise ArgumentValueError("a bool that is neither 0 nor 1")
     return array

@@ -1,6 +1,6 @@
 """Counting and comparing samples: `bincount`, `histogram`, `digitize`, `average`, `cov`, `corrcoef`.
 
-How many bins `bincount` and `histogram` have may depend on values: they wait for their operands.
+The number of bins of `bincount` and `histogram` may depend on values: these functions wait for their operands.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["average", "bincount", "corrcoef", "cov", "digitize", "histogram"]
 
 
 def _infer_digitize(x: Aval, bins: Aval, *, right: bool) -> Aval:
-    del right  # of no influence on the shape
+    del right  # without influence on the shape
     if len(bins.shape) != 1:
         raise ArgumentValueError(f"bins have 1 axis, got shape {bins.shape}")
     return Aval(x.shape, np.dtype(np.int64))
@@ -72,12 +72,12 @@ def _infer_average(x: Aval, weights: Aval, *, axis: Shape, keepdims: bool) -> Av
 def _average(out: Elements, x: Elements, weights: Elements, *, axis: Shape, keepdims: bool) -> None:
     if weights.shape != x.shape:
         weights = weights.reshape([n if i in axis else 1 for i, n in enumerate(x.shape)])
-    mean_of: Any = np.average  # whose overloads know no options
+    mean_of: Any = np.average  # its overloads know no options
     np.copyto(out, mean_of(x, axis, np.broadcast_to(weights, x.shape), keepdims=keepdims))
 
 
 def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bool = False) -> Aval:
-    del ddof, scaled  # of no influence on the shape
+    del ddof, scaled  # without influence on the shape
     count = 0
     seen: set[int] = set()
     for each in (x, *others):
@@ -97,7 +97,7 @@ def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bo
 
 @register_op("cov", infer=_infer_cov)
 def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: float = 0, scaled: bool = False) -> None:
-    # As np.cov, which warns of too few observations through the warnings module, whose state all threads share.
+    # Like np.cov, which warns of too few observations through the warnings module; all threads share its state.
     rows = [np.array(each, out.dtype, ndmin=2) for each in (x, *others)]
     rows = [row if rowvar or each.ndim < 2 else row.T for row, each in zip(rows, (x, *others), strict=True)]
     samples = np.concatenate(rows)
@@ -143,7 +143,7 @@ EXACT.add(_counted)
 
 
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
-    """Return how often each integer from 0 to the largest occurs in an array of one axis, or the sum of its weights.
+    """Return the count of each integer from 0 to the largest in an array of one axis, or the sum of its weights.
 
     Waits for the arrays.
 
@@ -203,7 +203,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, *, right: bool = False) -> NDArra
 def average(x: ArrayLike, /, axis: Axis = None, weights: ArrayLike | None = None, *, keepdims: bool = False) -> NDArray:
     """Return the mean along `axis` with `weights`, of the shape of `x` or of the axes'.
 
-    Weights whose sum is zero are a ZeroDivisionError that comes out at the wait.
+    Weights with the sum zero are a ZeroDivisionError, raised by the wait.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def _of_average(node: Any, grads: Any) -> Any:
 
 @gradient_of("cov", inputs=None, outputs=[0])
 def _of_cov(node: Any, grads: Any) -> Any:
-    """Of the centred rows times their adjoint; scaled, first of the quotients by deviations."""
+    """Compute the gradient of the centred rows times their adjoint; if scaled, that of the quotients first."""
     rowvar = node.attributes["rowvar"]
     parts = [_as_rows(x, rowvar=rowvar) for x in node.inputs]
     counts = [shape_of(part)[0] for part in parts]

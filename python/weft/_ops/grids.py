@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 
-#: NumPy's own: they return the key that is written between their brackets.
+#: NumPy's own: they return the key between their brackets.
 index_exp, s_ = np.index_exp, np.s_
 
 _NUMBERS = frozenset([bool, int, float, complex, *np.sctypeDict.values()])
@@ -30,9 +30,9 @@ _NUMBERS = frozenset([bool, int, float, complex, *np.sctypeDict.values()])
 class Joining:
     """Joins the arrays, numbers and ranges between its brackets, as NumPy's object of the name does. Does not wait.
 
-    A slice is a range, ``start:stop:step``. An imaginary step, ``0:1:5j``, asks for that many numbers, the two ends among them. A
-    first entry such as ``"0,2"`` or ``"-1,2,0"`` says along which axis to join, how many axes each part has at least, and where
-    its own axes go among these.
+    A slice is a range, ``start:stop:step``. An imaginary step, ``0:1:5j``, gives the count of numbers, both ends
+    included. A first entry such as ``"0,2"`` or ``"-1,2,0"`` gives the axis to join along, the least number of axes of
+    each part, and the place of its own axes among these.
 
     Examples
     --------
@@ -51,11 +51,11 @@ class Joining:
         self._how = axis, ndim, place
 
     def __repr__(self) -> str:
-        """Return the name under which it is found."""
+        """Return the public name."""
         return f"weft.{self._name}"
 
     def __getitem__(self, key: Any) -> NDArray:
-        """Return what is written, joined."""
+        """Return the joined items."""
         items: tuple[Any, ...] = listed(key)
         axis, ndim, place = self._how
         if items and isinstance(items[0], str):
@@ -81,7 +81,7 @@ class Joining:
         return concat(parts, axis=axis, dtype=None if all(part.dtype == wanted for part in parts) else wanted)
 
     def _told(self, how: str) -> tuple[int, int, int]:
-        """Return the axis, the number of axes and the place that a string says."""
+        """Return the axis, the number of axes and the place in a string."""
         try:
             numbers = [int(each) for each in how.split(",")]
         except ValueError:
@@ -96,7 +96,7 @@ class Joining:
 
 
 def _range(key: Any, engine: Engine) -> NDArray:
-    """Return the numbers that a slice stands for."""
+    """Return the numbers of a slice."""
     start, step = 0 if key.start is None else key.start, 1 if key.step is None else key.step
     if key.stop is None:
         raise ArgumentTypeError(f"a range between brackets needs an end, as in 0:10, and {key} has none")
@@ -106,7 +106,7 @@ def _range(key: Any, engine: Engine) -> NDArray:
 
 
 def _raised(x: NDArray, ndim: int) -> NDArray:
-    """Return a view of at least `ndim` axes: the missing ones are in front, of length 1."""
+    """Return a view of at least `ndim` axes: new ones are in front, of length 1."""
     missing = ndim - x.ndim
     return x if missing <= 0 else x[(None,) * missing]
 
@@ -124,8 +124,8 @@ def _placed(x: NDArray, ndim: int, place: int) -> NDArray:
 class Grid:
     """Makes a grid of the slices between its brackets, as NumPy's object of the name does.
 
-    `mgrid` gives one array, of the coordinates of all points along each axis; `ogrid` gives an array for each axis, and these
-    broadcast to the grid. Waits for ends that are arrays.
+    `mgrid` gives one array, of the coordinates of all points along each axis. `ogrid` gives an array for each axis, and
+    these broadcast to the grid. Waits for ends that are arrays.
 
     Examples
     --------
@@ -147,7 +147,7 @@ class Grid:
         self._theirs: Any = getattr(np, name)
 
     def __repr__(self) -> str:
-        """Return the name under which it is found."""
+        """Return the public name."""
         return f"weft.{self._name}"
 
     def __getitem__(self, key: Any) -> Any:
@@ -163,7 +163,7 @@ class Grid:
 
 
 def _of_numbers(key: Any) -> Any:
-    """Return a slice of numbers where ends are arrays, for which this waits."""
+    """Return a slice with numbers in place of arrays, which it waits for."""
     return slice(*(None if each is None else number_of(each) for each in (key.start, key.stop, key.step)))
 
 

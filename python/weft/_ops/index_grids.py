@@ -128,14 +128,14 @@ def indices(dimensions: AnyShape, dtype: npt.DTypeLike | None = None, *, sparse:
              [1, 1, 1]])
     """
     wanted = _INDEX if dtype is None else as_dtype(dtype)
-    make: Any = np.indices  # whose overloads know no flag that is passed on
+    make: Any = np.indices  # its overloads accept no flag that is passed on
     engine = get_engine()
     found: Any = make(as_shape(dimensions), wanted, sparse=sparse)
     return tuple([wrap(each, engine, own=True) for each in found]) if sparse else wrap(found, engine, own=True)
 
 
 def diag_indices(n: SupportsIndex, ndim: int = 2) -> tuple[NDArray, ...]:
-    """Return the positions on each axis of the main diagonal of an array whose axes have the length `n`.
+    """Return the positions on each axis of the main diagonal of an array with axes of the length `n`.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def unravel_index(indices: ArrayLike, shape: AnyShape) -> tuple[NDArray, ...]:
     """
     x, lengths = as_array(indices), as_shape(shape)
     if not lengths and not is_symbol(x):
-        eager("unravel_index", np.unravel_index, x, shape=lengths)  # there is no result that could fail
+        eager("unravel_index", np.unravel_index, x, shape=lengths)  # without results none could fail
     return tuple(one(_unravel, x, shape=lengths, axis=axis) for axis in range(len(lengths)))
 
 
@@ -225,7 +225,7 @@ def apply_along_axis(
     *args: Any,
     **kwargs: Any,
 ) -> NDArray:
-    """Return what a function makes of each slice of one axis. Waits for `x`: only the function knows the result's shape.
+    """Return a function's results for each slice of one axis. Waits for `x`: the function decides the result's shape.
 
     Parameters
     ----------

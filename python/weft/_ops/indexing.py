@@ -1,7 +1,7 @@
 """Indexing: ``x[key]``, ``x[key] = value``, `take` and `take_along_axis`.
 
 - Integers, slices, None and ``...`` name a view: no op, no wait. Integers alone name an element, which is copied.
-- Arrays of integers are gathered by an op. Indices that are NumPy arrays or lists are checked at the call; those in
+- Arrays of integers are gathered by an op. Indices in NumPy arrays or lists are checked at the call; those in
   NDArrays when the op runs, so that a bad one fails the result with IndexError.
 - A boolean NDArray decides the result's shape: reading with one waits for it (for the mask only). Writing never waits.
 """
@@ -22,7 +22,7 @@ from weft._call.keys import Advanced, Basic, check_bounds, parse
 from weft._call.listening import hear_write
 from weft._call.operands import ArrayLike, as_array, is_host, listed, values
 from weft._call.outputs import check_writable
-from weft._call.scalars import element
+from weft._call.scalars import assigned
 from weft._call.views import view
 from weft._core import (
     NDArray,
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 __all__ = ["take", "take_along_axis"]
 
-_ARRAY = object()  # where the next array goes in a key
+_ARRAY = object()  # the place of the next array in a key
 _INDEX = "array"  # the same in an attribute, which is written to files
-_INDICES = ((1 << 32) - 1) & ~3  # what the rule of `setitem` looks at: neither the array nor the value
+_INDICES = ((1 << 32) - 1) & ~3  # the reads of the rule of `setitem`: neither the array nor the value
 
 
 def get_item(x: NDArray, key: Any, /) -> NDArray:
@@ -107,7 +107,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:
 
 
 def _positioned(x: NDArray, found: Advanced) -> Advanced:
-    """Return a key with arrays in it, of which masks have become positions."""
+    """Return a key with arrays in it, with positions in place of masks."""
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
         assert isinstance(known, Advanced)  # it has arrays in it
@@ -116,7 +116,7 @@ def _positioned(x: NDArray, found: Advanced) -> Advanced:
 
 
 def _gathered(x: NDArray, found: Advanced) -> NDArray:
-    """Push the copy of what a key with arrays in it names."""
+    """Push the copy of the elements that a key with arrays in it selects."""
     assert found.shape is not None  # masks have become positions
     result = beside(x, found.shape, x.dtype)
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
@@ -136,7 +136,7 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:
     key : int, slice, None, Ellipsis, array-like of int or bool, or a tuple of them
         The key, as NumPy reads it.
     value : scalar or array-like
-        What to write; it is broadcast, and cast to the dtype of `x`.
+        The value; it is broadcast, and cast to the dtype of `x`.
 
     Raises
     ------
@@ -160,27 +160,28 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:
 
 
 def _set_item(x: NDArray, key: Any, value: Any) -> None:
-    """Push what takes more than a write of a number, or of an array of the same dtype, to a part."""
+    """Push a write other than of a number, or of an array of the same dtype, to a part."""
     check_writable(x)
     part = x._part(key)
-    scalar: bool | int | float | complex | None = None
+    found = parse(key, x.shape, x.strides) if part is None else None
+    # A scalar of NumPy's goes to a view as a number, and beside arrays of indices as an array. May raise: nothing is pushed yet.
+    cast = isinstance(found, Advanced) and isinstance(value, np.generic)
+    scalar = None if cast else assigned(value, x.dtype)
     source: NDArray | None = None
-    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
-        scalar = element(value, x.dtype)  # may raise: before anything is pushed
-    else:
+    if scalar is None:
         source = as_array(value, x, dtype=x.dtype if isinstance(value, list | tuple) else None)
     if part is not None:
         if x._heard:
             tape_hear_part(_getitem, x, part, key)
         fill(part, scalar if source is None else source)
         return
-    found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         target = view(x, found.shape, found.strides, found.offset)
         if x._heard:
             tape_hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
         fill(target, scalar if source is None else source)
         return
+    assert found is not None  # it has arrays in it
     if tape_hears((x, source)):
         _hear_scatter(x, found.entries, scalar if source is None else source)
         return
@@ -195,7 +196,7 @@ def _set_item(x: NDArray, key: Any, value: Any) -> None:
 
 
 def _scattered(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:
-    """Push the write of a value to what a key with arrays in it names."""
+    """Push the write of a value to the elements that a key with arrays in it selects."""
     source = (value,) if isinstance(value, NDArray) else ()
     read = (*(entry for entry in entries if isinstance(entry, NDArray)), *source)
     run = partial(_scatter, _template(entries), None if source else value)
@@ -204,7 +205,7 @@ def _scattered(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:
 
 
 def _mask_of(x: NDArray, entries: tuple[Index, ...], source: NDArray | None) -> NDArray | None:
-    """Return the mask of the shape of `x` where a number goes if a loop can put it there, or None."""
+    """Return the mask of the shape of `x` for a number that a loop can write, or None."""
     mask = entries[0]
     if len(entries) > 1 or not isinstance(mask, NDArray) or mask.dtype.kind != "b" or mask.shape != x.shape:
         return None
@@ -230,7 +231,7 @@ def _split(entries: tuple[Index, ...]) -> tuple[tuple[NDArray, ...], tuple[Any, 
                 indices.append(as_array(positions, like))
                 spec.append(_INDEX)
             if not known.ndim:
-                spec.insert(-1, None)  # a mask without axes makes one
+                spec.insert(-1, None)  # a mask without axes adds one
         elif isinstance(known, NDArray) or is_host(known):
             indices.append(as_array(known, like))
             spec.append(_INDEX)
@@ -263,7 +264,7 @@ def _number(entry: Any) -> int | None:
 
 
 def decode(key: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the key that an attribute stands for, with `arrays` at its marks.
+    """Return the key of an attribute, with `arrays` at its marks.
 
     Examples
     --------
@@ -280,7 +281,7 @@ def _slice(entry: Any) -> Any:
 
 
 def _getitem_rule(x: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
-    # Shapes alone count: positions are looked at when the op runs.
+    # Shapes alone count: the op checks positions when it runs.
     if any(each.dtype.kind == "b" for each in indices):
         raise ArgumentIndexError(
             "a mask takes as many elements as are true in it, which is not known: index by positions"
@@ -315,13 +316,13 @@ def _setitem(
 
 
 def _is_of_integers(key: Any) -> bool:
-    """Return whether a key names it by integers alone: ``...`` in it asks for a view."""
+    """Return whether a key selects an element by integers alone: ``...`` in it asks for a view."""
     parts: tuple[Any, ...] = key  # if it is a tuple
     return key is not Ellipsis and not (isinstance(key, tuple) and any(each is Ellipsis for each in parts))
 
 
 def _value(x: NDArray) -> NDArray:
-    """Return one element as an array of its own, as NumPy returns a scalar: what is written later does not change it."""
+    """Return one element as an array of its own, like NumPy's scalars: later writes do not change it."""
     result = beside(x, (), x.dtype)
     copy_elements(result, x)
     return result
@@ -357,7 +358,7 @@ def _scatter(template: tuple[Any, ...], scalar: object, x: np.ndarray[Any, Any],
             x[_key(template, arrays[:-1])] = arrays[-1]
 
 
-#: Bytes that are copied sooner than indices are looked at.
+#: Bytes that are copied faster than indices are checked.
 _COPIED = 1 << 12
 
 
@@ -391,8 +392,8 @@ answers(_take, _answer_take, exact=True)
 
 
 def _is_within(indices: Any, size: int) -> bool:
-    """Return whether NumPy's `indices` all name a position on an axis of that size, from either end."""
-    known = isinstance(indices, np.ndarray) and indices.size > 0  # a device's would be waited for
+    """Return whether NumPy's `indices` are all positions on an axis of that size, from either end."""
+    known = isinstance(indices, np.ndarray) and indices.size > 0  # a device's array would be waited for
     return known and -size <= int(indices.min()) and int(indices.max()) < size
 
 
@@ -425,7 +426,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     axis : int, optional
         The axis; by default `x` is taken as flat.
     out : NDArray, optional
-        Where to write the result.
+        An array for the result.
 
     Returns
     -------
@@ -455,9 +456,9 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     axis = axis_index(axis, x.ndim)
     if not isinstance(indices, NDArray) and not is_symbol(positions):
         known = values(positions)
-        check_bounds(known, axis, x.shape[axis])  # known already, so that the call can say it
+        check_bounds(known, axis, x.shape[axis])  # known now, so that the call can raise
         if is_symbol(x):
-            return one(_take, x, known, axis=axis, out=out)  # of which a node makes a constant
+            return one(_take, x, known, axis=axis, out=out)  # a node makes a constant of it
     return one(_take, x, positions, axis=axis, out=out)
 
 

@@ -1,4 +1,4 @@
-"""Rules of indexing: what was gathered is added up where it came from."""
+"""Rules of indexing: gradients of gathered elements are added up at their places."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ get_op("scatter_add").set_attribute("ignores", (1,))
 
 
 def scatter_add(g: Any, like: Any, *indices: Any, key: tuple[Any, ...]) -> Any:
-    """Return zeros of the shape of `like`, to whose elements at `key` those of `g` are added."""
+    """Return zeros of the shape of `like`, with the elements of `g` added at `key`."""
     return get_op("scatter_add")(g, stand_in(like), *indices, key=key)
 
 
@@ -59,7 +59,7 @@ give(get_op("scatter_add"), _scatter_add_rule, ALL_INPUTS & ~3)
 
 
 def _setitem(node: Any, grads: Any) -> Any:
-    """Of the array, but where it was overwritten; of the value, from there."""
+    """Return the gradients of the array, without the overwritten part, and of the value, from that part."""
     x, value, *indices = node.inputs
     key = node.attributes["key"]
     dx = cast_like(get_op("setitem")(grads[0], 0, *indices, key=key), x) if needs(node, 0) else None

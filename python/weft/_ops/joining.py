@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: Repetitions up to which sizes of small arrays are far from what 64 bits hold.
+#: Repetitions up to which sizes of small arrays are far below 2**64.
 _MANY = 1 << 24
 
 
@@ -61,7 +61,7 @@ def _narrowed(shape: Shape, strides: Shape, /, *, axis: int, start: int, length:
 
 
 def _joined_dtype(parts: tuple[Aval, ...], dtype: DTypeLike | None) -> np.dtype[Any]:
-    """Return the dtype of a join: the one that is asked for, to which all cast by "same_kind", as NumPy's joins do."""
+    """Return the dtype of a join: the requested one, to which all parts cast by "same_kind", as in NumPy's joins."""
     if dtype is None:
         return result_dtype(*parts)
     wanted = as_dtype(dtype)
@@ -106,7 +106,7 @@ def _stack(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None =
 
 
 def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
-    """Copy each part into its slice of the result, cast."""
+    """Copy each part, cast, into its slice of the result."""
     result, start = outputs[0], 0
     at = axis_index(axis, result.ndim)
     strides = result.strides
@@ -119,7 +119,7 @@ def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: i
 
 
 def _push_stack(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
-    """Copy each part into its place in the result, cast."""
+    """Copy each part, cast, into its place in the result."""
     result = outputs[0]
     at = axis_index(axis, result.ndim)
     for index, part in enumerate(parts):
@@ -139,7 +139,7 @@ for _op, _push in ((_concat, _push_concat), (_stack, _push_stack)):
     _op._run_by(Native.join(stacked=_op is _stack))
 
 
-#: What is joined as it is.
+#: Classes of sequences that are joined without a check.
 _LISTS: frozenset[type[Any]] = frozenset([list, tuple])
 _ARRAYS: frozenset[type[Any]] = frozenset([NDArray])
 
@@ -153,7 +153,7 @@ def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
     return Aval(tuple(map(operator.mul, counts, lengths)), x.dtype)
 
 
-state(_concat, infer_shape="concat")
+state(_concat, infer_shape="concat", layout="concat")
 state(_stack, infer_shape="stack")
 
 
@@ -198,14 +198,14 @@ answers(_repeat, _answer_repeat, exact=True)
 PadMode = Literal[
     "constant", "edge", "empty", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap"
 ]  # fmt: skip
-#: As nodes of graphs have them: immutable.
+#: Options in nodes of graphs: immutable.
 Options: TypeAlias = "tuple[tuple[str, Any], ...]"
 
 
 def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, options: Options) -> Aval:
     if any(n < 0 for pair in widths for n in pair):
         raise ArgumentValueError(f"pad widths cannot be negative, got {widths}")
-    # NumPy checks the mode and its options before it looks at the values, so an array without any is enough.
+    # NumPy checks the mode and its options before it reads the values, so an array without any is enough.
     try:
         np.pad(np.empty((1,) * len(x.shape), x.dtype), 0, mode, **dict(options))  # type: ignore[call-overload]
     except ValueError as error:
@@ -228,7 +228,9 @@ def _answer_pad(x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMo
 answers(_pad, _answer_pad)
 
 
-def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None) -> NDArray:
+def concat(
+    arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, *, dtype: DTypeLike | None = None
+) -> NDArray:
     """Lay arrays end to end along `axis`; None flattens them first.
 
     Parameters
@@ -256,7 +258,7 @@ def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype
 concatenate = concat
 
 
-def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeLike | None = None) -> NDArray:
+def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, *, dtype: DTypeLike | None = None) -> NDArray:
     """Join arrays of one shape along a new axis, at the place `axis` of the result.
 
     Examples
@@ -464,7 +466,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = Non
 
 
 def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: Any) -> NDArray:
-    """Extend the axes at both ends, by constants or by what the array holds.
+    """Extend the axes at both ends, by constants or by elements of the array.
 
     Parameters
     ----------
@@ -500,7 +502,7 @@ def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: 
 
 
 def _frozen(value: Any) -> Any:
-    """Return numbers in tuples, and what is no number as it is."""
+    """Return numbers in tuples, and all else as it is."""
     if value is None or isinstance(value, str):
         return value
     numbers: Any = np.asarray(value)
@@ -508,7 +510,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
-    """Return what is to be joined as arrays on one engine: that of the first that has one."""
+    """Return the operands of a join as arrays on one engine: that of the first array among them."""
     if isinstance(arrays, NDArray):
         return list(unstack(arrays))
     if not isinstance(arrays, Iterable):
@@ -523,7 +525,7 @@ def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
 
 
 def _at_least(ndim: int, raised: Callable[..., NDArray | list[NDArray]], arrays: Sequence[ArrayLike]) -> list[NDArray]:
-    """Return arrays of at least `ndim` axes: `raised` adds those that are missing."""
+    """Return arrays of at least `ndim` axes: `raised` adds missing ones."""
     return [x if x.__class__ is NDArray and x.ndim >= ndim else _single(raised(x)) for x in arrays]
 
 

@@ -54,7 +54,7 @@ def _concat_part(out: Elements, g: Elements, *parts: Elements, axis: int, at: in
     np.copyto(out, found if out.dtype.kind == "c" else found.real, casting="unsafe")
 
 
-#: Of the parts only shapes and dtypes count; so many are looked at.
+#: Only shapes and dtypes of the parts count; so many of them are marked.
 get_op("concat_part").set_attribute("ignores", tuple(range(1, 1025)))
 
 
@@ -119,7 +119,7 @@ def _pad(node: Any, grads: Any) -> Any:
         return (get_op("getitem")(g, key=key),)
     if mode in ("maximum", "minimum", "median"):
         return vjp(partial(_pad_by, mode=mode, widths=widths, options=options), x)[1](g)
-    # All others are linear, axis by axis: the gradient goes through the transposed maps.
+    # All other modes are linear, axis by axis: the gradient goes through the transposed maps.
     for axis, (n, width) in enumerate(zip(shape, widths, strict=True)):
         if any(width):
             one_axis: Any = {name: _of_axis(value, axis) for name, value in options.items()}
@@ -134,7 +134,7 @@ def _pad(node: Any, grads: Any) -> Any:
 
 
 def _of_axis(value: Any, axis: int) -> Any:
-    """Return an option as it holds for one axis, with that of the columns beside it, which are not padded."""
+    """Return an option for one axis, together with that of the columns beside it, which are not padded."""
     if isinstance(value, str) or value is None:
         return value
     pairs = np.broadcast_to(np.asarray(value), (max(axis + 1, len(np.atleast_1d(value))), 2)).tolist()

@@ -30,35 +30,35 @@ if TYPE_CHECKING:
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns."""
+    """The result of `eig`."""
 
     eigenvalues: NDArray
     eigenvectors: NDArray
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """The result of `eigh`."""
 
     eigenvalues: NDArray
     eigenvectors: NDArray
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """The result of `qr`."""
 
     Q: NDArray
     R: NDArray
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """The result of `slogdet`."""
 
     sign: NDArray
     logabsdet: NDArray
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """The result of `svd`."""
 
     U: NDArray
     S: NDArray
@@ -91,7 +91,7 @@ def cond(x: ArrayLike, /) -> NDArray:
     if values.shape[-1] == 0:
         raise _LinAlgError(f"cond is not defined for empty matrices: shape {np.shape(x)}")
     largest, smallest = (_select(values, axis=values.ndim - 1, index=i) for i in (0, values.shape[-1] - 1))
-    ratios: Any = where(equal(largest, 0), np.inf, divide(largest, smallest))  # of zeros, which are 0 / 0
+    ratios: Any = where(equal(largest, 0), np.inf, divide(largest, smallest))  # zeros give 0 / 0
     result: NDArray = ratios
     return result
 
@@ -186,7 +186,7 @@ def inv(x: ArrayLike, /) -> NDArray:
 def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Return the least-squares solution of ``x1 @ y = x2``, residuals, rank and singular values, as NumPy does.
 
-    How many residuals there are depends on the rank: it waits for both arrays.
+    The number of residuals depends on the rank: it waits for both arrays.
 
     Examples
     --------

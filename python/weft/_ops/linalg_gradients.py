@@ -1,8 +1,8 @@
 """Rules of linear algebra: Giles, "Collected matrix derivative results for forward and reverse mode" (2008), and their complex forms.
 
-What is not determined is left out: phases of eigenvectors and singular vectors, and the vectors that `svd` and `qr` add
-to make their bases complete. A loss must not depend on these. Gradients of what reads one triangle of a Hermitian matrix
-are Hermitian.
+Undetermined values have no gradients: phases of eigenvectors and singular vectors, and the vectors that `svd` and `qr`
+add to make their bases complete. A loss must not depend on these. Gradients of functions that read one triangle of a
+Hermitian matrix are Hermitian.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def _product(a: Any, *others: Any) -> Any:
 
 
 def _columns(x: Any) -> Any:
-    """Return vectors so that they scale the columns of matrices."""
+    """Return vectors in the shape that scales the columns of matrices."""
     return apply("expand_dims", x, axes=(-2,))
 
 
 def _rows(x: Any) -> Any:
-    """Return vectors so that they scale the rows of matrices."""
+    """Return vectors in the shape that scales the rows of matrices."""
     return apply("expand_dims", x, axes=(-1,))
 
 
@@ -56,9 +56,9 @@ def _hermitian(x: Any) -> Any:
 
 
 def _unit(x: Any) -> Any:
-    """Return the identity matrix for square matrices that may hold anything."""
+    """Return the identity matrix for square matrices with any elements."""
     from weft._call.devices import device_of  # noqa: PLC0415 - as above
-    from weft._ops.creation import asarray  # noqa: PLC0415 - the other way round at import
+    from weft._ops.creation import asarray  # noqa: PLC0415 - a circle at import
 
     n = shape_of(x)[-1]
     if hasattr(x, "engine"):
@@ -90,7 +90,7 @@ def _infer_adjugate(x: Aval) -> Aval:
 
 @register_op("linalg.adjugate", infer=_infer_adjugate)
 def _adjugate(out: Any, x: Any) -> None:
-    """Write the determinant times the inverse, which singular matrices have, too."""
+    """Write the determinant times the inverse, which exists for singular matrices, too."""
     if not x.size:
         return
     u, s, vh = np.linalg.svd(x)
@@ -103,7 +103,7 @@ def _adjugate(out: Any, x: Any) -> None:
 
 @gradient_of("linalg.adjugate", inputs=[0])
 def _adjugate_rule(node: Any, grads: Any) -> Any:
-    """Of det(A) inv(A), where that is."""
+    """Compute the gradient of det(A) inv(A), if the inverse exists."""
     x, g = node.inputs[0], grads[0]
     inverse, det = _op("inv", x), _op("det", x)
     back = adjoint(inverse)
@@ -138,7 +138,7 @@ def _cholesky(node: Any, grads: Any) -> Any:
 
 
 def _gaps(values: Any) -> Any:
-    """Return the differences of each value to each other, columns less rows, and infinity for itself."""
+    """Return the differences of each value to each other, columns less rows, and infinity on the diagonal."""
     gaps = _columns(values) - _rows(values)
     return choose(_unit(gaps) > 0, math.inf, gaps)
 
@@ -160,7 +160,7 @@ def _eigvalsh(node: Any, grads: Any) -> Any:
 
 @gradient_of("linalg.eig", inputs=[0], outputs=[0, 1])
 def _eig(node: Any, grads: Any) -> Any:
-    """Vectors have length 1: what would change that is taken away."""
+    """Vectors have length 1: the part of a gradient that would change the length is removed."""
     values, vectors = node.outputs
     by_values, by_vectors = grads
     back = adjoint(vectors)
@@ -186,7 +186,7 @@ def _eigvals(node: Any, grads: Any) -> Any:
 
 @gradient_of("linalg.qr", outputs=[0, 1])
 def _qr(node: Any, grads: Any) -> Any:
-    """Of a wide matrix the first columns are factored, and the others turned: R = [U, Q* Y]."""
+    """Factor the first columns of a wide matrix, and turn the others: R = [U, Q* Y]."""
     q, r = node.outputs
     by_q, by_r = grads
     m, k = shape_of(q)[-2:]
@@ -239,7 +239,7 @@ def _svd(node: Any, grads: Any) -> Any:
 
 
 def _gaps_complex(values: Any) -> Any:
-    """Return `_gaps` where dividing by infinity would give NaN."""
+    """Return `_gaps` with a large number, because a division by infinity would give NaN."""
     gaps = _columns(values) - _rows(values)
     return choose(_unit(gaps) > 0, 1e300 if gaps.dtype.itemsize == 16 else 1e30, gaps)  # complex128
 
@@ -295,14 +295,14 @@ def _matrix_norm(node: Any, grads: Any) -> Any:
 
 
 def _share(values: Any, order: float) -> Any:
-    """Return how much of a gradient belongs to each of the values, of which the greatest is the norm, or the least."""
+    """Return each value's share of the gradient of a norm that is the greatest value, or the least."""
     ndim = len(shape_of(values))
     same = e.equal(values, apply("max" if order > 0 else "min", values, axis=(ndim - 2, ndim - 1), keepdims=True))
     return same / apply("sum", same, axis=(ndim - 2, ndim - 1), keepdims=True)
 
 
 def _ratio(g: Any, y: Any) -> Any:
-    """Return g / y, and zero where y is."""
+    """Return g / y, and zero for zeros of y."""
     nothing = e.equal(y, 0)
     return choose(nothing, 0, g / choose(nothing, 1, y))
 

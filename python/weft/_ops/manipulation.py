@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: In which order of indices elements are taken, as NumPy names it.
+#: The order of indices for the elements, in NumPy's words.
 Order: TypeAlias = Literal["C", "F", "A", "K"]
 
 
@@ -166,7 +166,7 @@ _roll._run_by(Native.roll())
 
 
 def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool | None = None) -> NDArray:
-    """Give the elements another shape: a view where the layout in memory allows it, a copy otherwise.
+    """Give the elements another shape: a view if the layout in memory allows it, a copy otherwise.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
     order : {"C", "F", "A"}, default: "C"
         Which index changes fastest, in both shapes: the last, the first, or the first if so the elements lie in memory.
     copy : bool, optional
-        True always copies, False never does and raises ValueError where only a copy could do; None copies if it must.
+        True always copies, False never does and raises ValueError if only a copy is possible; None copies if it must.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def is_first_fastest(x: NDArray, order: str) -> bool:
 
 
 def ravel(x: ArrayLike, /, order: Order = "C") -> NDArray:
-    """Return the elements in one axis, in C order or another: a view where they lie so.
+    """Return the elements in one axis, in C order or another: a view if the layout allows it.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def ravel(x: ArrayLike, /, order: Order = "C") -> NDArray:
 
 
 def flattened(x: ArrayLike) -> NDArray:
-    """Return the elements in one axis: an array that has but one as it is."""
+    """Return the elements in one axis; an array of one axis as it is."""
     return x if x.__class__ is NDArray and x.ndim == 1 else ravel(x)
 
 
@@ -423,7 +423,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArra
 def broadcast_to(x: ArrayLike, /, shape: AnyShape) -> NDArray:
     """Return a view that repeats the elements over a larger shape.
 
-    Many elements of the view are the same memory: what is written to one shows in all of them.
+    Many elements of the view are the same memory: a write to one shows in all of them.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def _pad_axis(out: Elements, x: Elements, *, axis: int, before: int, after: int)
 
 
 def pad_axis(x: Any, axis: int, before: int, after: int) -> Any:
-    """Return an array with so many zeros put before and after its elements along an axis; negative counts take them away.
+    """Return an array with zeros added before and after its elements along an axis; negative counts remove elements.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def _mean(
     dtype: DType | None = None,
     **_: object,
 ) -> None:
-    # np.mean warns of an empty slice through the warnings module, whose state all threads share.
+    # np.mean warns of an empty slice through the warnings module; all threads share its state.
     count = _count(x, masks, axis, keepdims=keepdims)
     options = chosen(masks)
     total = np.add.reduce(x, axis=axis, dtype=_summed(out.dtype, dtype), keepdims=keepdims, **options)
@@ -66,13 +66,13 @@ def variance(
     off: Elements = x - np.true_divide(total, _count(x, masks, axis, keepdims=True), dtype=dtype)
     square = np.square(off.real) + np.square(off.imag) if dtype.kind == "c" else np.multiply(off, off)
     squares = np.add.reduce(square, axis=axis, dtype=out.dtype, keepdims=keepdims, **options)
-    # Where nothing is left after the correction the standard asks for NaN; NumPy gives inf there.
+    # If the correction leaves nothing, the standard asks for NaN; NumPy gives inf.
     divisor = np.where(count > correction, count - correction, np.nan).astype(out.dtype)
     np.true_divide(squares, divisor, out=out, casting="unsafe")
 
 
 def _summed(result: DType, given: DType | None) -> DType:
-    """Return the dtype of the sum that a mean is made of: single precision for half that nobody asked for, as in NumPy."""
+    """Return the dtype of the sum for a mean: single precision for half, unless requested, as in NumPy."""
     return np.dtype(np.float32) if given is None and result == np.float16 else result
 
 
@@ -107,7 +107,7 @@ def variance_by_cupy(
     off = x - mean.astype(dtype, copy=False)
     square = np.square(off.real) + np.square(off.imag) if complex_ else np.square(off)
     count = counted(x, masks, axis, keepdims=keepdims)
-    # Where nothing is left after the correction the standard asks for NaN.
+    # If the correction leaves nothing, the standard asks for NaN.
     divisor: Any
     if masks:
         divisor = where(count > correction, count - correction, np.nan)
@@ -124,9 +124,9 @@ def std_by_cupy(out: Any, x: Any, *masks: Any, **attributes: Any) -> None:
 _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
-state(_MEAN, infer_shape="reduce", attribute_names=REDUCING, cupy=mean_by_cupy)
+state(_MEAN, infer_shape="reduce", layout="reduce", attribute_names=REDUCING, cupy=mean_by_cupy)
 for _op, _by_cupy in ((_VAR, variance_by_cupy), (_STD, std_by_cupy)):
-    state(_op, infer_shape="reduce", attribute_names=(*REDUCING, "correction"), cupy=_by_cupy)
+    state(_op, infer_shape="reduce", layout="reduce", attribute_names=(*REDUCING, "correction"), cupy=_by_cupy)
 for _op in (_MEAN, _VAR, _STD):
     _op._prepare_by(reducing)
 _MEAN._run_by(Native.reduce(np.add, "mean"))
@@ -172,7 +172,8 @@ def var(
 ) -> NDArray:
     """Return the variance along `axis`: the sum of squares about the mean divided by the count less `correction`.
 
-    Further parameters are as in `weft.sum`; `ddof` is NumPy's name for `correction`. NaN where nothing is left to divide by.
+    Further parameters are as in `weft.sum`; `ddof` is NumPy's name for `correction`. NaN if nothing is left to divide
+    by.
 
     Examples
     --------

@@ -38,7 +38,7 @@ __all__ = [
 
 @cache
 def _quantile_dtype(x: DType, method: str, *, scalar: bool) -> DType:
-    """Return the dtype that NumPy gives, asked of NumPy; it raises for what has no quantiles."""
+    """Return NumPy's dtype, asked of NumPy; it raises for dtypes without quantiles."""
     q: Any = 0.5 if scalar else np.array([0.5])
     options: dict[str, Any] = {"method": method}
     found: DType = np.quantile(np.ones(1, x), q, **options).dtype
@@ -48,7 +48,7 @@ def _quantile_dtype(x: DType, method: str, *, scalar: bool) -> DType:
 def _infer_quantile(
     x: Aval, *qs: Aval, axis: Shape, q: float | tuple[float, ...] | None, method: str, keepdims: bool, past_nan: bool
 ) -> Aval:
-    del past_nan  # of no influence on the shape
+    del past_nan  # without influence on the shape
     count = qs[0].shape if qs else (len(q),) if isinstance(q, tuple) else ()
     dtype = _quantile_dtype(x.dtype, method, scalar=isinstance(q, float))
     return Aval((*count, *reduced_shape(x.shape, axis, keepdims=keepdims)), dtype)
@@ -91,13 +91,13 @@ def _nanmedian(out: Elements, x: Elements, *, axis: Shape, keepdims: bool = Fals
 def _past_nan(
     function: Callable[[Elements], Elements], out: Elements, x: Elements, axis: Shape, *, keepdims: bool
 ) -> None:
-    """Write `function` of `x`, and NaN for slices of nothing else, of which NumPy would warn on every thread."""
+    """Write `function` of `x`, and NaN for slices of NaN alone; NumPy would warn of these on every thread."""
     if 0 in (x.shape[i] for i in axis):
         out.fill(np.nan)
         return
     nothing = np.isnan(x).all(axis=axis, keepdims=True)
     np.copyto(out, function(np.where(nothing, x.dtype.type(0), x)))
-    if x.dtype.kind in "fc":  # by the dtype, not by a look at values: that would wait for a device
+    if x.dtype.kind in "fc":  # by the dtype: to look at values would wait for a device
         out[..., nothing if keepdims else nothing.reshape(reduced_shape(x.shape, axis, keepdims=False))] = np.nan
 
 
@@ -360,7 +360,7 @@ def nanmean(
 
 
 def nanvar(
-    x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, correction: float = 0.0, keepdims: bool = False
+    x: ArrayLike, /, axis: Axis = None, *, out: NDArray | None = None, correction: float = 0.0, keepdims: bool = False
 ) -> NDArray:
     """Return the variance along `axis` past NaN.
 
@@ -374,7 +374,7 @@ def nanvar(
 
 
 def nanstd(
-    x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, correction: float = 0.0, keepdims: bool = False
+    x: ArrayLike, /, axis: Axis = None, *, out: NDArray | None = None, correction: float = 0.0, keepdims: bool = False
 ) -> NDArray:
     """Return the standard deviation along `axis` past NaN.
 

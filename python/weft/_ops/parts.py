@@ -1,4 +1,4 @@
-"""Element-wise functions that take numbers apart: real and imaginary part, quotient and remainder, mantissa."""
+"""Element-wise functions that split numbers: real and imaginary part, quotient and remainder, mantissa."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _angle.set_attribute("kernels", _angle_on_cuda)
 
 @gradient_of("angle", inputs=[0])
 def _of_angle(node: Any, grads: Any) -> Any:
-    """Of atan2(imag, real): i x / abs(x)**2, and zero for real numbers."""
+    """Compute the gradient of atan2(imag, real): i x / abs(x)**2, and zero for real numbers."""
     x, g = node.inputs[0], grads[0]
     if isinstance(x, NDArray) and x.dtype.kind != "c":
         return (None,)
@@ -136,7 +136,7 @@ def real(x: ArrayLike, /) -> NDArray:
     Returns
     -------
     NDArray
-        A view of `x` where it is complex, of half its elements' size; `x` itself where it is real.
+        A view of a complex `x`, of half its elements' size; a real `x` itself.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def imag(x: ArrayLike, /) -> NDArray:
     Returns
     -------
     NDArray
-        A view of `x` where it is complex; zeros of its dtype where it is real.
+        A view of a complex `x`; zeros of the dtype of a real one.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def divmod(
     x1, x2 : array-like
         The operands.
     out : tuple of two NDArray or None, optional
-        Where to write the results.
+        Arrays for the results.
 
     Returns
     -------
@@ -244,7 +244,7 @@ def modf(x: ArrayLike, /, *, out: tuple[NDArray | None, ...] | None = None) -> t
     x : array-like
         The operand.
     out : tuple of two NDArray or None, optional
-        Where to write the results.
+        Arrays for the results.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def frexp(x: ArrayLike, /, *, out: tuple[NDArray | None, ...] | None = None) -> 
     x : array-like
         The operand.
     out : tuple of two NDArray or None, optional
-        Where to write the results.
+        Arrays for the results.
 
     Returns
     -------

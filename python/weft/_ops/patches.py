@@ -1,4 +1,4 @@
-"""The rule of a value that several writes have made: a view of memory of which other views were written to."""
+"""The rule of a value made by several writes: a view of memory that other views wrote to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._registry.avals import DType
 
-#: As the core has it: shape, strides and offset in bytes, dtype.
+#: In the core's form: shape, strides and offset in bytes, dtype.
 _Place = tuple[tuple[int, ...], tuple[int, ...], int, Any]
 
 
@@ -41,7 +41,7 @@ def _patch(
 
 @gradient_of("tape.patch")
 def _rule(node: Any, grads: Any) -> Any:
-    """Lay the gradient out as the memory is; then the last write has first what lies where it wrote, and leaves nothing."""
+    """Lay the gradient out like the memory: the last write takes its part first, and leaves zeros there."""
     g = grads[0]
     nbytes, layout, places = (node.attributes[name] for name in ("nbytes", "layout", "pieces"))
     unit: DType = (
@@ -50,7 +50,7 @@ def _rule(node: Any, grads: Any) -> Any:
     memory = zeros((-(-nbytes // unit.itemsize),), unit, device=device_of(g), engine=g.engine)
     shape, strides, offset, dtype = layout
     repeated = tuple(at for at, (n, step) in enumerate(zip(shape, strides, strict=True)) if step == 0 and n > 1)
-    if repeated:  # by broadcasting: what is written is the sum
+    if repeated:  # by broadcasting: the write takes the sum
         g = total(g, axis=repeated, keepdims=True)
         shape = tuple(1 if at in repeated else n for at, n in enumerate(shape))
     _at(memory, (shape, strides, offset, dtype))[...] = g

@@ -47,7 +47,7 @@ def _matmul(out: Elements, x1: Elements, x2: Elements) -> None:
 
 
 def push_product(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> bool:
-    """Push the product of two matrices, or stacks of them, without Python; return whether that was done."""
+    """Push the product of two matrices, or stacks of them, without Python; return whether it was pushed."""
     return way_of(_matmul, operands, {}).push(outputs, operands)
 
 
@@ -106,7 +106,7 @@ def _infer_vecdot(x1: Aval, x2: Aval, *, axis: int) -> Aval:
 
 @register_op("vecdot", infer=_infer_vecdot)
 def _vecdot(out: Elements, x1: Elements, x2: Elements, *, axis: int) -> None:
-    pairs: Any = [axis, axis]  # NumPy's stub asks for tuples
+    pairs: Any = [axis, axis]  # NumPy's stub wants tuples
     np.vecdot(x1, x2, out=out, axes=pairs)
 
 
@@ -146,7 +146,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
 
 
 def _are_vectors(x1: ArrayLike, x2: ArrayLike) -> bool:
-    """Return whether both are arrays of one axis, as long, and of real numbers, on the host: all their products are that of matrices."""
+    """Return whether both are real vectors of one length on the host: for these all products equal that of matrices."""
     if x1.__class__ is not NDArray or x2.__class__ is not NDArray:
         return False
     return x1.ndim == 1 and x1.shape == x2.shape and x1.dtype.kind != "c" and not x1._elsewhere
@@ -277,6 +277,6 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
 
 def _pair(x1: ArrayLike, x2: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Return both as arrays, on the engine of the one that has one."""
+    """Return both as arrays, on the engine of the first array among them."""
     left = as_array(x1, x2 if isinstance(x2, NDArray) else None)
     return left, as_array(x2, left)

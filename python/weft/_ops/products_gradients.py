@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._core import NDArray
 
-#: Of a product each factor's gradient looks at the other factor.
+#: The gradient of each factor of a product reads the other factor.
 _OTHER = (reading([1]), reading([0]))
 
 
@@ -116,7 +116,7 @@ def _push_right(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
 
 
 def _push_product(outputs: tuple[NDArray], a: NDArray, b: NDArray) -> bool:
-    """Push one native product, where nothing was broadcast."""
+    """Push one native product, if nothing was broadcast."""
     found = _infer_matmul(Aval(a.shape, a.dtype), Aval(b.shape, b.dtype))
     same = found.shape == outputs[0].shape and found.dtype == outputs[0].dtype
     return same and push_product(outputs, (a, b))
@@ -163,13 +163,13 @@ def _tensordot(node: Any, grads: Any) -> Any:
 
 
 def _back(x: Any, axes: list[int]) -> Any:
-    """Return an array whose axis `axes[i]` is axis `i` of `x`."""
+    """Return an array with axis `i` of `x` as its axis `axes[i]`."""
     return apply("permute_dims", x, axes=tuple(axes.index(at) for at in range(len(axes))))
 
 
 @gradient_of("vecdot", each=_OTHER)
 def _vecdot(node: Any, grads: Any) -> Any:
-    """Of the sum of conj(x1) x2 along an axis, which counts from the end where the numbers of axes differ."""
+    """Sum conj(x1) x2 along an axis, which counts from the end if the numbers of axes differ."""
     x1, x2 = node.inputs
     axis = node.attributes["axis"]
     a, b = _last(x1, axis), _last(x2, axis)
@@ -190,7 +190,7 @@ def _last(x: Any, axis: int) -> Any:
 
 
 def _fit_last(g: Any, like: Any, axis: int) -> Any:
-    """Return the gradient of `like`, given that of it with an axis at the end."""
+    """Return the gradient of `like`, given its gradient with an axis at the end."""
     shape = shape_of(like)
     at = axis % len(shape)
     while g.ndim > len(shape):
@@ -213,7 +213,7 @@ def _einsum(node: Any, grads: Any) -> Any:
 
 
 def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) -> Any:
-    """Return the gradient of one operand: letters that only it has are repeated, a letter that it has twice is a diagonal."""
+    """Return the gradient of one operand: letters that only it has are repeated, a letter twice in it is a diagonal."""
     term, x = terms[at], operands[at]
     named = [output, *(each for i, each in enumerate(terms) if i != at)]
     arrays = [g, *(conjugate(each) for i, each in enumerate(operands) if i != at)]
@@ -243,16 +243,16 @@ def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) ->
     if lead and not dots:
         target = lead + target
     found: Any = get_op("einsum")(*arrays, subscripts=f"{','.join(named)}->{target}")
-    if dots and found.ndim > len(shape_of(x)):  # what the dots of others stand for
+    if dots and found.ndim > len(shape_of(x)):  # the axes under the dots of others
         found = apply("sum", found, axis=tuple(range(len(before), len(before) + found.ndim - x.ndim)))
-    if is_known(x) and found.shape != x.shape:  # an axis of length 1 that others have longer, or the other way
+    if is_known(x) and found.shape != x.shape:  # an axis of length 1 that others have longer, or the reverse
         found = broadcast_to(found, broadcast_shapes(found.shape, x.shape))
     return fit(found if is_known(x) else found + zeros_of(x), x)
 
 
 def _constant(values: Elements, like: Any) -> NDArray:
     from weft._call.devices import device_of  # noqa: PLC0415 - as above
-    from weft._ops.creation import asarray  # noqa: PLC0415 - the other way round at import
+    from weft._ops.creation import asarray  # noqa: PLC0415 - a circle at import
 
     if is_known(like):
         return asarray(values, dtype=like.dtype, device=device_of(like), engine=like.engine)

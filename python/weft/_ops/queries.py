@@ -66,7 +66,7 @@ def size(x: ArrayLike, /, axis: SupportsIndex | None = None) -> int:
 
 
 def iscomplexobj(x: ArrayLike, /) -> bool:
-    """Return whether the dtype is complex, whatever the elements are.
+    """Return whether the dtype is complex, for any elements.
 
     Examples
     --------

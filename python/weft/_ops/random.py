@@ -56,7 +56,7 @@ def default_rng(seed: Seed | Generator = None, *, engine: Engine | None = None) 
     seed
         An int or several, a ``numpy.random.SeedSequence``, or None for fresh entropy. A `Generator` is returned as is.
     engine
-        Where the draws run; the default engine if None.
+        The engine of the draws; the default engine if None.
 
     Returns
     -------
@@ -87,7 +87,7 @@ class Generator:
     seed
         An int or several, a ``numpy.random.SeedSequence``, or None for fresh entropy.
     engine
-        Where the draws run; the default engine if None.
+        The engine of the draws; the default engine if None.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class Generator:
         return f"weft.random.Generator({'PCG64' if self._state.size == PCG64_WORDS else 'Philox'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Wait for the draws pushed before; the copy goes on where they end, on the default engine."""
+        """Wait for the draws pushed before; the copy continues after them, on the default engine."""
         self._state.wait_to_read()
         return _restore, (pack(unpack(self._state._storage())), copy.deepcopy(self._seeds))
 
@@ -333,7 +333,7 @@ class Generator:
 
     @distribution(np.int64, core=(0, 1), stacked=True, trial=1, example="10, [0.5, 0.5], size=3")
     def multinomial(self, n: Parameter, pvals: Parameter, size: Size = None) -> NDArray:
-        """Draw how often each of k outcomes comes up in `n` trials."""
+        """Draw the counts of each of k outcomes in `n` trials."""
 
     @distribution(np.int64, core=(1, 0), example="[4, 5], 3, size=3")
     def multivariate_hypergeometric(
@@ -343,7 +343,7 @@ class Generator:
         size: Size = None,
         method: Literal["count", "marginals"] = "marginals",
     ) -> NDArray:
-        """Draw how many items of each of k kinds are among `nsample` taken without putting back."""
+        """Draw the counts of each of k kinds among `nsample` items taken without putting back."""
 
     @distribution(core=(1, 2), example="[0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]], size=3")
     def multivariate_normal(
@@ -374,7 +374,7 @@ class Generator:
         a
             Array to draw from along `axis`, or an int n to draw from 0 to n - 1.
         size
-            Shape of what is drawn; by default one element.
+            Shape of the draw; by default one element.
         replace
             Whether an element may be drawn again.
         p
@@ -382,7 +382,7 @@ class Generator:
         axis
             Along which to draw.
         shuffle
-            Whether what is drawn without replacement comes in random order.
+            Whether a draw without replacement comes in random order.
 
         Returns
         -------
@@ -421,7 +421,7 @@ class Generator:
         x
             The array, or an int n for 0 to n - 1.
         axis
-            Whose slices change places.
+            An array; its slices change places.
 
         Examples
         --------
@@ -470,7 +470,7 @@ class Generator:
         x
             The array.
         axis
-            Whose slices change places.
+            The array; its slices change places.
 
         Examples
         --------
@@ -491,10 +491,10 @@ def _array(value: object, engine: Engine) -> NDArray:
 
 
 def _restore(words: npt.NDArray[np.uint64], seeds: np.random.SeedSequence) -> Generator:
-    """Make the generator that was pickled."""
+    """Make a pickled generator."""
     generator = Generator(seeds)
     generator._state = place(wrap(words, generator._state.engine), cpu())
     return generator
 
 
-_restore.__module__ = "weft.random"  # where pickles look for it
+_restore.__module__ = "weft.random"  # pickles look for it there

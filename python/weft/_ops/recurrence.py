@@ -1,4 +1,4 @@
-"""A linear recurrence along an axis: what gradients of cumulative products are made of."""
+"""A linear recurrence along an axis, for gradients of cumulative products."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def recurrence(g: Any, x: Any, axis: int, *, reverse: bool = False) -> Any:
 
 @gradient_of("recurrence", inputs=[1], outputs=[0])
 def _recurrence_rule(node: Any, grads: Any) -> Any:
-    """Gradients run the other way, by the factor of the next step."""
-    from weft._ops.manipulation_gradients import pad_axis  # noqa: PLC0415 - the other way round at import
+    """Run the gradients in the other direction, by the factor of the next step."""
+    from weft._ops.manipulation_gradients import pad_axis  # noqa: PLC0415 - a circle at import
 
     axis, reverse = node.attributes["axis"], node.attributes["reverse"]
     x, s = node.inputs[1], node.outputs[0]
     ahead, behind = ((0, 1), (1, 0)) if reverse else ((1, 0), (0, 1))
 
     def moved(each: Any, to: tuple[int, int]) -> Any:
-        """Return the elements one further along the axis, and zero where none comes from."""
+        """Return the elements moved by one along the axis, with a zero at the free end."""
         before, after = to
         return pad_axis(pad_axis(each, axis, before, after), axis, -after, -before)
 

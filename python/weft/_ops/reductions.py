@@ -1,7 +1,7 @@
 """Reductions by one of NumPy's binary ufuncs: `sum`, `prod`, `max`, `min`, `all`, `any`; and `ptp`.
 
-Where NumPy has an inner loop for exactly the dtype of operand and result, a reduction runs that loop on a worker without
-the GIL; everything else calls NumPy's function.
+If NumPy has an inner loop for exactly the dtypes of operand and result, a reduction runs that loop on a worker without
+the GIL. All else calls NumPy's function.
 """
 
 from __future__ import annotations
@@ -81,19 +81,19 @@ def same_dtype(x: DType, given: DType | None = None) -> DType:
 
 
 def _spread(x: DType, given: DType | None = None) -> DType:
-    """Return the dtype of a largest element less a smallest one."""
+    """Return the dtype of the difference of the largest and the smallest element."""
     if x.kind == "b":
         raise ArgumentTypeError("ptp: booleans have no difference; cast them by astype()")
     return same_dtype(x, given)
 
 
 def _truth(x: DType, given: DType | None = None) -> DType:
-    del x, given  # of no influence
+    del x, given  # without influence
     return np.dtype(np.bool_)
 
 
 def chosen(masks: tuple[Elements, ...]) -> dict[str, Any]:
-    """Return NumPy's arguments for a reduction of the elements that a mask chooses, or of all."""
+    """Return NumPy's arguments for a reduction of the elements under a mask, or of all."""
     return {"where": masks[0]} if masks else {}
 
 
@@ -107,7 +107,7 @@ def reducing(
     return known
 
 
-#: Attributes of reductions, whose functions hand on any keywords.
+#: Attributes of reductions; their functions pass on any keywords.
 REDUCING = ("axis", "dtype", "initial", "keepdims")
 
 
@@ -140,7 +140,7 @@ def _ufunc_reduction(
 
     op = register_op(name, infer=reduction(rule, identity=identity), aliases=aliases)(compute)
 
-    state(op, infer_shape="reduce", attribute_names=REDUCING)
+    state(op, infer_shape="reduce", layout="reduce", attribute_names=REDUCING)
     op._prepare_by(reducing)
     op._run_by(Native.reduce(ufunc))
     return op
@@ -157,7 +157,7 @@ _MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=(
 _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
-state(_PTP, infer_shape="reduce", attribute_names=REDUCING)
+state(_PTP, infer_shape="reduce", layout="reduce", attribute_names=REDUCING)
 _PTP._prepare_by(reducing)
 for _op, _function, _combine, _neutral in (
     (_SUM, np.sum, np.add, 0),
@@ -201,7 +201,7 @@ def sum(
     keepdims : bool, default: False
         Whether the axes stay, with length 1.
     initial : scalar, optional
-        What the sum starts from.
+        The first value of the sum.
     where : array_like of bool, optional
         Which elements to add; it broadcasts to the shape of `x`.
 

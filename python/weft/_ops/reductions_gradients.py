@@ -22,7 +22,7 @@ def _kept(g: Any, node: Any) -> Any:
 
 
 def _spread(g: Any, node: Any) -> Any:
-    """Return the gradient of a result for each element that it was made of, nothing for those that were left out."""
+    """Return the gradient of a result for each of its elements, and zero for those outside the mask."""
     x = node.inputs[0]
     g = cast_like(broadcast_like(_kept(g, node), x), x)
     return choose(node.inputs[1], g, 0) if len(node.inputs) > 1 else g
@@ -33,7 +33,7 @@ def _answer(g: Any, node: Any) -> Any:
 
 
 def _count(node: Any, mask: Any = None) -> Any:
-    """Return of how many elements each result was made."""
+    """Return the number of elements of each result."""
     x = node.inputs[0]
     if mask is None and len(node.inputs) > 1:
         mask = node.inputs[1]
@@ -60,7 +60,7 @@ def _mean(node: Any, grads: Any) -> Any:
 
 
 class _with_kept:  # noqa: N801 - what a rule sees, seen otherwise
-    """A node whose results have their reduced axes."""
+    """A node with results that keep their reduced axes."""
 
     def __init__(self, node: Any) -> None:
         self.inputs, self.attributes = node.inputs, {**node.attributes, "keepdims": True}
@@ -100,14 +100,14 @@ def _prod(node: Any, grads: Any) -> Any:
 
 @gradient_of("max", "min", inputs=[0, 1], outputs=[0])
 def _extreme(node: Any, grads: Any) -> Any:
-    """Elements that are equal to the result share its gradient."""
+    """Share the gradient among the elements that are equal to the result."""
     x = node.inputs[0]
     same = e.equal(x, _kept(node.outputs[0], node))
     if len(node.inputs) > 1:
         same = e.logical_and(same, node.inputs[1])
     initial = node.attributes.get("initial")
     count = _total(same, node)
-    if initial is not None:  # which has no gradient, and its share
+    if initial is not None:  # it has no gradient, but takes its share
         count = count + e.equal(_kept(node.outputs[0], node), initial)
     return _answer(_spread(grads[0], node) * cast_like(same, x) / cast_like(e.maximum(count, 1), x), node)
 
@@ -128,7 +128,7 @@ def _ptp(node: Any, grads: Any) -> Any:
 
 
 def _centred(node: Any, mask: Any = None) -> tuple[Any, Any]:
-    """Return the distances from the mean, over the corrected count, and zero where elements are left out."""
+    """Return the distances from the mean, over the corrected count, and zero outside the mask."""
     x = node.inputs[0]
     count = _count(node, mask)
     masked = mask if mask is not None else node.inputs[1] if len(node.inputs) > 1 else None
@@ -147,7 +147,7 @@ def _divisor(count: Any, correction: float) -> Any:
 
 
 def _plain(node: Any) -> Any:
-    """Return the node without a mask, which what is multiplied has already been under."""
+    """Return the node without a mask, because the product is under the mask already."""
     seen = _with_kept(node)
     seen.inputs = node.inputs[:1]
     return seen
@@ -161,7 +161,7 @@ def _var(node: Any, grads: Any) -> Any:
 
 @gradient_of("std", inputs=[0, 1], outputs=[0])
 def _std(node: Any, grads: Any) -> Any:
-    """Zero where all elements are equal."""
+    """Return zero for slices of equal elements."""
     off, divisor = _centred(node)
     return _answer(_spread(_kept(_by_deviation(node, grads[0]), node) / divisor, _plain(node)) * off, node)
 
@@ -172,9 +172,10 @@ def _by_deviation(node: Any, g: Any) -> Any:
     return choose(flat, 0, g / choose(flat, 1, y))
 
 
-@gradient_of("nansum")
+@gradient_of("nansum", inputs=[0])
 def _nansum(node: Any, grads: Any) -> Any:
-    return (_spread(grads[0], node),)
+    x = node.inputs[0]
+    return (choose(e.equal(x, x), _spread(grads[0], node), 0),)
 
 
 @gradient_of("nanmean", inputs=[0])
@@ -217,7 +218,7 @@ def _cumulative_sum(node: Any, grads: Any) -> Any:
 
 @gradient_of("cumulative_prod", inputs=[0])
 def _cumulative_prod(node: Any, grads: Any) -> Any:
-    """Of x[j]: the products before it times s[j], where s[j] = g[j] + x[j + 1] s[j + 1]. Zeros do no harm."""
+    """For x[j]: the products before it times s[j], with s[j] = g[j] + x[j + 1] s[j + 1]. Zeros do no harm."""
     axis, x = node.attributes["axis"], node.inputs[0]
     if is_known(x) and 0 in x.shape:
         return (zeros_of(x),)

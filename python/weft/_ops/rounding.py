@@ -1,4 +1,4 @@
-"""Element-wise functions that bring numbers to others near them: `clip`, `round`, `nan_to_num`; and `isclose`."""
+"""Element-wise functions that move numbers to others near them: `clip`, `round`, `nan_to_num`; and `isclose`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from weft._registry.defaults import state
 from weft._registry.gradients import give, gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_index
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ _clip.set_attribute("kernels", _clip_on_cuda)
 
 @gradient_of("clip", inputs=[0, 1, 2])
 def _of_clip(node: Any, grads: Any) -> Any:
-    """Of clip(x, low, high) = minimum(maximum(x, low), high): the operand that the result is has the gradient."""
+    """For clip(x, low, high) = minimum(maximum(x, low), high): the operand equal to the result has the gradient."""
     x, low, high = node.inputs
     g = grads[0]
     capped = greater(low, high) if _is_array(low) or _is_array(high) else low > high
@@ -62,13 +63,13 @@ def _of_clip(node: Any, grads: Any) -> Any:
 
 
 def _is_array(x: Any) -> bool:
-    """Return whether `x` is no Python number."""
+    """Return whether `x` is not a Python number."""
     return not isinstance(x, bool | int | float | complex)
 
 
 @register_op("round", infer=like_first, aliases=("around",))
 def _round(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, decimals: int) -> None:
-    out[...] = np.round(x, decimals)  # of integers not by `out=`, which rounds in floating point
+    out[...] = np.round(x, decimals)  # not by `out=`, which rounds integers in floating point
 
 
 def _answer_round(x: np.ndarray[Any, Any], *, decimals: int) -> np.ndarray[Any, Any]:
@@ -107,7 +108,7 @@ def _round_on_cuda(out: NDArray, x: NDArray, *, decimals: int) -> Launch | None:
     real = PARTS.get(dtype, dtype)
     scaled = "{0} * b" if decimals > 0 else "{0} / b"
     if dtype == np.dtype(np.float16):
-        scaled = f"(float)(Half)({scaled})"  # as NumPy rounds each step to half precision
+        scaled = f"(float)(Half)({scaled})"  # NumPy rounds each step to half precision, too
     part = "rint({0})" if decimals == 0 else f"rint({scaled}) {'/' if decimals > 0 else '*'} b"
     body = part.format("a") if dtype.kind == "f" else f"made({part.format('a.re')}, {part.format('a.im')})"
     name = ("round", "round_after", "round_before")[(decimals > 0) - (decimals < 0)]
@@ -170,9 +171,9 @@ def clip(
     x : array-like
         The operand.
     min, max : array-like, optional
-        The interval's ends; None leaves it open. Where `min` exceeds `max`, the result is `max`.
+        The interval's ends; None leaves it open. If `min` exceeds `max`, the result is `max`.
     out : NDArray, optional
-        Where to write the result.
+        An array for the result.
 
     Returns
     -------
@@ -204,9 +205,9 @@ def clip(
 
 def _limits(x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None) -> tuple[ArrayLike | None, ArrayLike | None]:
     """Return the ends of an interval without integers past which the dtype of `x` has none: they leave it open."""
-    if not (isinstance(x, NDArray) or is_host(x)):
+    if not (type(low) is int or type(high) is int) or not (isinstance(x, NDArray) or is_host(x) or is_symbol(x)):
         return low, high
-    dtype: np.dtype[Any] = x.dtype
+    dtype: np.dtype[Any] = x.dtype  # what is left has one
     if dtype.kind not in "iu":
         return low, high
     limits = np.iinfo(dtype)
@@ -226,7 +227,7 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = No
     decimals : int, default: 0
         The number of decimals; negative ones round before the point.
     out : NDArray, optional
-        Where to write the result.
+        An array for the result.
 
     Returns
     -------
@@ -302,11 +303,11 @@ def nan_to_num(
     x : array-like
         The operand.
     nan : float, default: 0.0
-        What replaces NaN.
+        The number in place of NaN.
     posinf, neginf : float, optional
-        What replaces the infinities; by default the greatest and the least finite number of the dtype.
+        The numbers in place of the infinities; by default the greatest and the least finite number of the dtype.
     out : NDArray, optional
-        Where to write the result.
+        An array for the result.
 
     Returns
     -------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_choice(count: int, taken: int, weights: object, *, replace: bool) -> None:
-    """Refuse what NumPy's `choice` would, as far as it can be known."""
+    """Refuse calls that NumPy's `choice` would refuse, as far as known before the draw."""
     if count < 0 or (count == 0 and taken):
         raise ArgumentValueError(f"choice: cannot draw {taken} elements out of {count}")
     if not replace and taken > count:

@@ -1,6 +1,6 @@
 """Searching and counting: `argmax`, `where`, `nonzero`, `searchsorted`, `count_nonzero` and their kin.
 
-Functions whose result's shape depends on values wait for their operands: `nonzero`, `argwhere`, `flatnonzero`.
+Functions with a result whose shape depends on values wait for their operands: `nonzero`, `argwhere`, `flatnonzero`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
     def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
         np.copyto(out, function(x, axis=axis, keepdims=keepdims))
 
-    state(op, infer_shape="reduce")
+    state(op, infer_shape="reduce", layout="reduce")
     return op
 
 
@@ -65,7 +65,7 @@ _NANARGMIN = _register_arg("nanargmin", np.nanargmin)
 
 
 def _index_dtype(x: DType, given: DType | None = None) -> DType:
-    del x, given  # of no influence
+    del x, given  # without influence
     return _INDEX
 
 
@@ -114,7 +114,7 @@ def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
     return Aval(x2.shape, _INDEX)
 
 
-state(_count_nonzero, infer_shape="reduce")
+state(_count_nonzero, infer_shape="reduce", layout="reduce")
 state(_where, infer_shape="broadcast", elementwise=True)
 no_gradient("argmax", "argmin", "nanargmax", "nanargmin", "count_nonzero")
 
@@ -176,7 +176,7 @@ def argmin(
 def nanargmax(
     x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
 ) -> NDArray:
-    """Return `argmax` past NaN; a slice of NaN alone is an error that comes out at the wait, a ValueError.
+    """Return `argmax` past NaN; a slice of NaN alone is a ValueError, raised by the wait.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def nanargmax(
 def nanargmin(
     x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
 ) -> NDArray:
-    """Return `argmin` past NaN; a slice of NaN alone is an error that comes out at the wait, a ValueError.
+    """Return `argmin` past NaN; a slice of NaN alone is a ValueError, raised by the wait.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def nanargmin(
 
 
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> NDArray:
-    """Return how many elements along `axis` are not zero.
+    """Return the number of elements along `axis` that are not zero.
 
     Examples
     --------
@@ -262,7 +262,8 @@ def where(
 ) -> NDArray | tuple[NDArray, ...]:
     """Choose elements of `x1` where `condition` is true and of `x2` elsewhere; all three broadcast.
 
-    Python scalars take the dtype of the other array; integers that are out of its range wrap. With the condition alone it is `nonzero`, and waits.
+    Python scalars take the dtype of the other array; integers that are out of its range wrap. With the condition alone
+    it is `nonzero`, and waits.
 
     Examples
     --------

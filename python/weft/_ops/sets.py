@@ -1,4 +1,4 @@
-"""Sets of values: `unique_*` and NumPy's set functions. How many values there are decides the shapes, so all wait.
+"""Sets of values: `unique_*` and NumPy's set functions. The number of values decides the shapes, so all wait.
 
 NaN are distinct from each other and complex numbers are ordered by their real parts first, as the standard asks.
 """
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: NDArray
     indices: NDArray
@@ -37,14 +37,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: NDArray
     counts: NDArray
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: NDArray
     inverse_indices: NDArray
@@ -80,7 +80,7 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
 
 
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
-    """Return the values in order and how often each occurs. Waits for `x`.
+    """Return the values in order and the count of each. Waits for `x`.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> NDArray | tuple[NDArray, ...]:
-    """Return the values in order as `numpy.unique` does, and what else is asked for. Waits for `x`.
+    """Return the values in order as `numpy.unique` does, and further arrays on request. Waits for `x`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
 
 def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
-    """Return the values of `x1` that `x2` has not, in order. Waits for them.
+    """Return the values of `x1` that are not in `x2`, in order. Waits for them.
 
     Examples
     --------
@@ -213,5 +213,5 @@ def setxor1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
 
 def _sorted_values(x: Elements) -> Elements:
-    # np.unique_values may leave them unsorted; equal results at every run and NumPy version are worth a sort.
+    # np.unique_values may leave them unsorted; equal results in every run and NumPy version are worth a sort.
     return np.unique(x, equal_nan=False)

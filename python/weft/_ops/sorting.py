@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 
 _INDEX = np.dtype(np.int64)
-#: Shorter vectors are sorted where they are pushed.
+#: Shorter vectors are sorted by the pushing thread.
 _LONG = 1 << 12
-#: Vectors up to this long are sorted stably sooner than equal elements are put back.
+#: For vectors up to this length a stable sort is faster than to put equal elements back.
 _SHORT = 1 << 6
-#: Whose places NumPy sorts faster where equal elements may change theirs.
+#: Dtypes whose places NumPy sorts faster if equal elements may change theirs.
 _FAST = frozenset(map(np.dtype, ("int32", "uint32", "int64", "uint64", "float32", "float64")))
 
 
@@ -59,14 +59,14 @@ def _order(x: Elements, *, axis: int, descending: bool = False, stable: bool = T
 
 
 def _order_stably(x: Elements) -> Elements:
-    """Return the stable order of a vector: places of equal elements are put in order after a sort that is many times faster."""
+    """Return the stable order of a vector, by a much faster unstable sort and an ordering of equal elements' places."""
     if bool((x[:-1] <= x[1:]).all()):
         return np.arange(x.size, dtype=_INDEX)
     order = np.argsort(x)
     ordered = x[order]
     equal = ordered[:-1] == ordered[1:]
     if x.dtype.kind == "f" and np.isnan(ordered[-1]):
-        equal |= np.isnan(ordered[:-1])  # they are the last ones, and equal one another
+        equal |= np.isnan(ordered[:-1])  # they are the last ones, and count as equal
     if equal.any():
         first = np.zeros(x.size, _INDEX)
         np.cumsum(~equal, out=first[1:])
@@ -84,7 +84,7 @@ def _is_zero(x: Elements) -> Elements:
 
 def sort_values(x: Elements, axis: int) -> None:
     """Sort in place, equal elements in any order."""
-    if x.dtype == np.float16:  # of which, beside NaN and zeros of both signs, NumPy leaves some out of place
+    if x.dtype == np.float16:  # besides NaN and signed zeros, NumPy leaves some of them out of place
         x[...] = np.sort(x.astype(np.float32), axis=axis)
     else:
         x.sort(axis=axis)
@@ -93,8 +93,8 @@ def sort_values(x: Elements, axis: int) -> None:
 def sort_stably(x: Elements, axis: int) -> None:
     """Sort in place; equal elements that differ in their bits keep their order.
 
-    Floats that do are the zeros of two signs and the kinds of NaN. To sort by values and to put those back is many
-    times faster than a stable sort.
+    Such floats are the zeros of two signs and the kinds of NaN. To sort by values and then put those back is many times
+    faster than a stable sort.
     """
     if x.dtype.kind != "f":
         x.sort(axis=axis, kind=None if x.dtype.kind in "biu" else "stable")
@@ -108,7 +108,7 @@ def sort_stably(x: Elements, axis: int) -> None:
 
 
 def _put_back(out: Elements, x: Elements) -> None:
-    """Give the equal elements of a sorted vector of floats their order in `x`, of which it was made."""
+    """Give the equal elements of a sorted vector of floats their order in `x`, its input."""
     first, last = (int(np.searchsorted(out, np.zeros((), out.dtype), side)) for side in ("left", "right"))
     if last - first > 1:
         out[first:last] = x[x == 0]
@@ -119,7 +119,7 @@ def _put_back(out: Elements, x: Elements) -> None:
 
 @register_op("sort", infer=_infer_sort)
 def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
-    # Backwards both before and after: equal elements that differ in their bits, as 0.0 and -0.0, keep their order.
+    # Reversed before and after: equal elements that differ in their bits, as 0.0 and -0.0, keep their order.
     x = np.flip(x, axis) if descending else x
     np.copyto(out, x)
     if not stable:
@@ -136,7 +136,7 @@ def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, st
 
 
 def _sort_by_cupy(out: Any, x: Any, *, axis: int, descending: bool = False, **_: object) -> None:
-    # Not in place, which CuPy does to contiguous arrays alone; backwards as on the CPU.
+    # Not in place, because CuPy sorts only contiguous arrays in place; reversed as on the CPU.
     found = np.sort(np.flip(x, axis) if descending else x, axis=axis)
     np.copyto(out, np.flip(found, axis) if descending else found)
 
@@ -157,7 +157,7 @@ def _push_sort(
     descending: bool = False,
     stable: bool = True,  # noqa: ARG001 - it always is
 ) -> bool:
-    """Sort a long vector by NumPy's loop, of which an idle worker may take a part."""
+    """Sort a long vector by NumPy's loop; an idle worker may take a part."""
     (out,), (x,) = outputs, operands
     if x.ndim != 1 or descending or x.size < _LONG or x.dtype != out.dtype or not (x._contiguous and out._contiguous):
         return False
@@ -277,7 +277,7 @@ def argsort(
 
 
 def partition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1) -> NDArray:
-    """Return a copy whose elements at the places `kth` are those of the sorted array, smaller ones before them.
+    """Return a copy with the elements of the sorted array at the places `kth`, and smaller ones before them.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def partition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1) -
 
 
 def argpartition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1) -> NDArray:
-    """Return the indices that `partition` would take the elements from.
+    """Return the indices from which `partition` would take the elements.
 
     Examples
     --------
@@ -303,7 +303,7 @@ def argpartition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1
 
 
 def lexsort(keys: Sequence[ArrayLike], /, axis: SupportsIndex = -1) -> NDArray:
-    """Return the indices that sort by the last key, by the one before it where that is equal, and so on.
+    """Return the indices that sort by the last key, ties by the one before it, and so on.
 
     Examples
     --------

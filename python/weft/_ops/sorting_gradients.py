@@ -1,4 +1,4 @@
-"""Rules of sorting and of order statistics: gradients go to the elements that came out."""
+"""Rules of sorting and of order statistics: gradients go to the selected elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _sort(node: Any, grads: Any) -> Any:
 
 @gradient_of("partition", inputs=[0], outputs=[0])
 def _partition(node: Any, grads: Any) -> Any:
-    """Elements are found again by their ranks, among operands as among results."""
+    """Match elements by their ranks, among operands as among results."""
     x, y = node.inputs[0], node.outputs[0]
     axis = node.attributes["axis"]
     before, after = (apply("argsort", each, axis=axis) for each in (x, y))
@@ -37,7 +37,7 @@ def _partition(node: Any, grads: Any) -> Any:
 
 
 def _lines(x: Elements, axis: Shape) -> tuple[Elements, Shape]:
-    """Return the reduced axes as one, behind the others, and the shape that the lines have."""
+    """Return the reduced axes as one, behind the others, and the shape of the lines."""
     kept = [i for i in range(x.ndim) if i not in axis]
     moved = x.transpose([*kept, *axis])
     shape = moved.shape
@@ -54,7 +54,7 @@ def _weights(
         if count:
             lines = np.flatnonzero(counts == count)
             options: dict[str, Any] = {"method": method}
-            # Of the numbers 0, 1, 2 ... a quantile is its own place.
+            # For the numbers 0, 1, 2 ... a quantile is its own place.
             place = np.atleast_1d(np.quantile(np.arange(count, dtype=np.float64), q, **options)).reshape(-1)
             low = np.floor(place).astype(np.intp)
             high = np.ceil(place).astype(np.intp)
@@ -114,7 +114,7 @@ def _quantile_follow(
     method: str,
     past_nan: bool,
 ) -> None:
-    """Combine elements of `t` as those of `x` are combined to its quantiles."""
+    """Combine elements of `t` in the way in which those of `x` make its quantiles."""
     del like
     axes = axis_tuple(axis, x.ndim)
     (lines, _), (moved, _) = _lines(x, axes), _lines(t, axes)

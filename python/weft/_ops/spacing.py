@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._call.devices import as_device, place
-from weft._call.inline import FEW
 from weft._call.listening import hear_nothing
 from weft._call.making import made
 from weft._call.scalars import number_of
@@ -66,7 +65,7 @@ def arange(
     step : int or float, default: 1
         The distance of two elements.
     dtype : dtype-like, optional
-        The dtype; by default int64 where all numbers are integers, float64 otherwise.
+        The dtype; by default int64 if all numbers are integers, float64 otherwise.
     device, engine : optional
         As of `empty`.
 
@@ -99,8 +98,8 @@ def arange(
 
 
 def _arange_on_cuda(out: NDArray, *, start: float, stop: float, step: float, dtype: DType) -> Launch:
-    del stop  # which has decided on the length
-    ends = np.empty(2, dtype)  # the first two elements say the rest, as in NumPy
+    del stop  # the length is decided already
+    ends = np.empty(2, dtype)  # the first two elements determine the rest, as in NumPy
     ends[0] = start
     if out.size > 1:
         ends[1] = start + step
@@ -141,7 +140,7 @@ def _linspace_on_cuda(
     first, last, parts = float(start), float(stop), num - 1 if endpoint else num
     step = (last - first) / parts if parts > 0 else 0.0
     if step == 0 and first != last and parts > 0:
-        return None  # too small for a step: NumPy divides first
+        return None  # the step underflows: NumPy divides first
     body = "(long long)i == (long long)d ? c : (double)(long long)i * b + a"
     if dtype.kind in "iu":
         body = f"floor({body})"
@@ -192,8 +191,10 @@ def linspace(
     count = as_index(num, "num")
     if count < 0:
         raise ArgumentValueError(f"Number of samples, {count}, must be non-negative.")
-    if device is None and (short := _spaced(start, stop, count, dtype, engine, endpoint=endpoint)) is not None:
-        return short
+    if device is None:
+        short = fresh_spaced(start, stop, count, bool(endpoint), dtype, engine or get_engine())
+        if short is not None:
+            return short
     ends = number_of(start), number_of(stop)
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
@@ -201,15 +202,6 @@ def linspace(
     numbers = made(_linspace, (count,), found, device, engine, **given)
     hear_nothing("linspace", (start, stop), (numbers,))
     return numbers
-
-
-def _spaced(
-    start: complex, stop: complex, count: int, dtype: npt.DTypeLike | None, engine: Engine | None, *, endpoint: bool
-) -> NDArray | None:
-    """Return a few numbers by the shortest way; None for others than real ones, or where this thread records."""
-    if count > FEW:
-        return None
-    return fresh_spaced(start, stop, count, bool(endpoint), dtype, engine or get_engine())
 
 
 def logspace(

@@ -32,9 +32,9 @@ def trace(
 def trace(path: Any = None, *args: Any, **options: Any) -> Any:
     """Record what an engine does, and show it.
 
-    Used as a context manager. At the end it waits for the ops pushed inside, so that the trace is complete; their
-    failures are not raised by it and stay unreported. Then it writes `path`, if that is given, of the format that its
-    suffix says. An exception of the body passes, and what was recorded is written all the same.
+    Used as a context manager. At the end it waits for the ops pushed inside, so that the trace is complete. Their
+    failures are not raised by it and stay unreported. Then it writes `path`, if given, in the format of its suffix. An
+    exception of the body passes through, and the record is written all the same.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def trace(path: Any = None, *args: Any, **options: Any) -> Any:
     Returns
     -------
     Trace
-        What was recorded: ``.summary()``, ``.timeline(path)``, ``.graph(path)``, ``.save(path)``, ``.ops``.
+        The record: ``.summary()``, ``.timeline(path)``, ``.graph(path)``, ``.save(path)``, ``.ops``.
 
     Raises
     ------
@@ -92,5 +92,5 @@ def trace(path: Any = None, *args: Any, **options: Any) -> Any:
 
 
 def _is_path(given: object) -> bool:
-    """Return whether `trace` was asked to record."""
+    """Return whether this is a call of the recording `trace`."""
     return given is None or isinstance(given, (str, os.PathLike))

@@ -9,7 +9,7 @@ import numpy as np
 from weft._call.calls import one
 from weft._call.devices import as_device, new
 from weft._call.filling import fill
-from weft._call.inline import FEW, answers
+from weft._call.inline import answers
 from weft._call.making import made
 from weft._call.operands import ArrayLike, as_array, engine_of
 from weft._call.views import view
@@ -93,9 +93,9 @@ def eye(
         raise ArgumentValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     diagonal = as_index(k, "k")
-    if device is None and rows * columns <= FEW:
+    if device is None:
         inside = max(-rows, min(columns, diagonal))
-        short = fresh_diagonal(rows, columns, inside, found, engine or engine_of())
+        short = fresh_diagonal((rows, columns), inside, found, engine or engine_of())
         if short is not None:
             return short
     if where.kind != "cpu":
@@ -147,7 +147,7 @@ def _triu(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None
 
 def _answer_triangle(op: Op, function: Callable[..., object]) -> None:
     def answer(x: np.ndarray[Any, Any], *, k: int) -> object:
-        _triangle_rule(Aval(x.shape, x.dtype), k=k)  # which refuses vectors
+        _triangle_rule(Aval(x.shape, x.dtype), k=k)  # refuses vectors
         return function(x, k)
 
     answers(op, answer, exact=True)

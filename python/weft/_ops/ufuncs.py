@@ -1,4 +1,4 @@
-"""How element-wise functions are made of NumPy's ufuncs: one op each, one signature for all, one form of docstring."""
+"""Element-wise functions made from NumPy's ufuncs: one op each, one signature for all, one form of docstring."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from weft._ops.derivatives import Gradient
     from weft._registry.avals import DType
 
-    #: CUDA C++ by kinds of dtype, or by the dtypes that are computed in.
+    #: CUDA C++ by kinds of dtype, or by the dtypes of the computation.
     Cuda: TypeAlias = Mapping[str, str] | Callable[[tuple[DType, ...]], str | None]
 
-#: The names of the functions that were made.
+#: The names of the functions made here.
 MADE: list[str] = []
 
 
@@ -66,11 +66,11 @@ class Binary(Protocol):
     at: Callable[..., None]
 
 
-#: Not an operator whose loop the type slots may run: NumPy's for integers raises, which a loop without the GIL cannot, and
-#: ``**`` is a square where the exponent is 2.
+#: Operators whose loops the type slots must not run. NumPy's power of integers raises, which a loop without the GIL
+#: cannot, and ``**`` is a square if the exponent is 2.
 _OWN_WAY = frozenset(["pow"])
 
-#: What NumPy's ufuncs of two operands have besides.
+#: Methods of NumPy's ufuncs of two operands.
 _METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 _DOC = """Return {text}.
@@ -206,7 +206,7 @@ def binary(
             and where is True
             and dtype is None
         ):
-            result: NDArray = slot(x1, x2)  # knows the loops, and comes back here for what has none
+            result: NDArray = slot(x1, x2)  # knows the loops, and comes back here without one
             return result
         found: NDArray
         if where is True and dtype is None:
@@ -230,5 +230,5 @@ def binary(
 
 
 def _by_ufunc(ufunc: np.ufunc, method: str, x: ArrayLike, /, *args: Any, **kwargs: Any) -> Any:
-    """Call a method of NumPy's ufunc on an array, which NumPy leaves to weft."""
+    """Call a method of NumPy's ufunc on an array; NumPy leaves these to weft."""
     return getattr(ufunc, method)(x if method == "at" else as_array(x), *args, **kwargs)

@@ -1,7 +1,7 @@
-"""Functions of rules that bring a gradient to the shape and dtype of what it belongs to.
+"""Functions of rules that bring a gradient to the shape and dtype of its operand.
 
-On the tape, shapes are known, and these do as little as they can; of symbols they make nodes of ops that take the other
-array as an operand, of which only the shape and the dtype count.
+On the tape, shapes are known, and these functions do as little as they can. For symbols they make nodes of ops with the
+other array as an operand; only its shape and dtype count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_known(x: Any) -> bool:
 
 
 def apply(name: str, *arrays: Any, **attributes: Any) -> Any:
-    """Call the op of a name: a view where it is one and can be."""
+    """Call the op of a name: as a view if it is one and can be."""
     op = get_op(name)
     show = op.attribute("view", None)
     if show is not None and isinstance(arrays[0], NDArray):
@@ -41,7 +41,7 @@ def apply(name: str, *arrays: Any, **attributes: Any) -> Any:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """Return the shape of `x`; GradientError for a symbol whose shape is not known."""
+    """Return the shape of `x`; GradientError for a symbol of unknown shape."""
     found: tuple[int, ...] | None = getattr(x, "shape", None)
     if found is None:
         raise GradientError(f"the gradient needs the shape of {x!r}: give its variables their shapes")
@@ -124,7 +124,7 @@ _like: dict[str, Op] = {
     name: get_op(name)
     for name in ("sum_like", "cast_like", "broadcast_like", "reshape_like", "zeros_like", "ones_like")
 }
-# Of the other array only shape and dtype count; where they are those of the first, that is the result.
+# Only the other array's shape and dtype count; if they equal the first one's, that array is the result.
 for _name, _op in _like.items():
     _op.set_attribute("ignores", (0,) if _name in ("zeros_like", "ones_like") else (1,))
     if _name in ("zeros_like", "ones_like"):
@@ -135,7 +135,7 @@ for _name, _op in _like.items():
 
 
 def cast_like(g: Any, like: Any) -> Any:
-    """Return a gradient in the dtype of `like`: its real part where that is real."""
+    """Return a gradient in the dtype of `like`: its real part if that is real."""
     if not is_known(like):
         return _like["cast_like"](g, like)
     if g.dtype == like.dtype:
@@ -145,7 +145,7 @@ def cast_like(g: Any, like: Any) -> Any:
 
 
 def fit(g: Any, like: Any) -> Any:
-    """Return the gradient of an operand that was broadcast and cast: sums over what was repeated, in its dtype."""
+    """Return the gradient of an operand that was broadcast and cast: sums over repeated elements, in its dtype."""
     if tape_alike(g, like):
         return g
     if not is_known(like):
@@ -175,7 +175,7 @@ def reshape_like(g: Any, like: Any) -> Any:
 
 
 def stand_in(like: Any) -> Any:
-    """Return an array of the shape of an outline, whose elements are never there."""
+    """Return an array of the shape of an outline, without elements."""
     if isinstance(like, NDArray) or not hasattr(like, "_device"):
         return like
     return broadcast_to(empty((), like.dtype, device=device_of(like), engine=like.engine), like.shape)

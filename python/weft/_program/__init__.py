@@ -1,18 +1,18 @@
-"""Programs: functions whose calls are recorded once and replayed.
+"""Programs: functions that are recorded once and replayed.
 
 | module | home of |
 |---|---|
 | `entry` | `weft.program`, as a decorator and as a function |
-| `function` | a function with its programs: calls that were not seen before, `lower`, `why`, `clear`, methods |
+| `function` | a function with its programs: new calls, `lower`, `why`, `clear`, methods |
 | `record` | one recording: arguments replaced, the function run once, results described |
 | `trees` | nested arguments and results |
-| `names` | what a function reads elsewhere: closure cells, globals, attributes of `self` |
-| `history` | why a call was recorded, and which argument makes too many programs |
+| `names` | a function's outer names: closure cells, globals, attributes of `self` |
+| `history` | the reason for each recording, and the argument that makes too many programs |
 | `program` | a recorded program: figures, `replay`, `summary`, `profile`, pictures |
 | `block` | `weft.capture` |
 | `eagerly` | `weft.eager` |
-| `verify` | calls that are checked against eager ones |
+| `verify` | checks of calls against eager ones |
 | `control` | `weft.scan`, `weft.cond` |
 
-Which program a call belongs to is found in the core (`weft._core.Signatures`), without running any line of this package.
+The core finds the program of a call (`weft._core.Signatures`), without running any line of this package.
 """

@@ -1,4 +1,4 @@
-"""A recording whose results have gradients: the walk back is recorded behind the function."""
+"""Recordings with gradients: the walk back is recorded behind the function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft._core import NDArray, Scope, recorded_calls, tape_apart, tape_entry, t
 from weft._registry.op import get_op
 from weft._tape.backward import BEYOND, Beyond, Head, walk
 from weft._tape.checkpoints import outside_entries
-from weft._tape.leaves import is_open
+from weft._tape.leaves import is_open, make_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Inseparable(Exception):  # noqa: N818 - it stays inside: the call runs as Python
-    """The function's gradient is no program of its own."""
+    """The function's gradient cannot be a program of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """The walk from a function's results back to its arguments, as it was recorded.
+    """The recorded walk from a function's results back to its arguments.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ class Pull:
     targets : tuple of int
         Which arguments have other gradients after the call than before.
     wanted : tuple of int
-        Which arguments gradients are computed of.
+        The arguments whose gradients are computed.
     outside : tuple of TapeNode
-        Leaves that the function refers to, of which gradients are computed, too.
+        Leaves that the function refers to; their gradients are computed, too.
     seeds : int
-        How many arrays it is given: gradients of the outputs and targets, and sums so far, of those that there are.
+        The number of arrays that it takes: gradients of the outputs and targets, and sums so far, as far as they exist.
     gradients : tuple of (NDArray or None)
-        Of the arguments, then of what is outside.
+        Those of the arguments, then those of outside leaves.
     """
 
     at: int
@@ -52,15 +52,20 @@ class Pull:
     gradients: tuple[NDArray | None, ...]
 
 
+#: How the tape knows leaves.
+_LEAVES = (1, 3)
+
+
 class Graded:
     """The arguments of a recording, with leaves in place of those that the tape knows.
 
     Parameters
     ----------
     placeholders : sequence of NDArray
-        What stands for the arguments.
+        The placeholders of the arguments.
     standings : sequence of int
-        How the tape knows them: 0 not at all, 1 as leaves by `requires_grad`, 2 as anything else.
+        How the tape knows them: 0 not at all, 1 as leaves by `requires_grad`, 3 as those whose gradients nobody stores, 2 as
+        anything else.
     """
 
     def __init__(self, placeholders: Sequence[NDArray], standings: Sequence[int]) -> None:
@@ -68,22 +73,24 @@ class Graded:
         self.given = list(placeholders)
         self._nodes: list[TapeNode | None] = [None] * len(self.given)
         for at, standing in enumerate(standings):
-            if standing == 1:
-                placeholders[at].requires_grad = True
+            if standing in _LEAVES:
+                make_leaf(placeholders[at], stores=standing == 1)
                 found = tape_entry(placeholders[at])
                 self._nodes[at] = None if found is None else found[0]
             elif standing:
-                # An argument that is no leaf may be written to.
+                # An argument that is not a leaf may be written to.
                 inner, self._nodes[at] = tape_apart(placeholders[at], None, leaf=True)
                 self.given[at], _ = tape_apart(inner, get_op("tape.identity"))
         self._first = [tape_entry(x) for x in self.given]
         further = [
-            node for node, standing in zip(self._nodes, standings, strict=True) if node is not None and standing != 1
+            node
+            for node, standing in zip(self._nodes, standings, strict=True)
+            if node is not None and standing not in _LEAVES
         ]
         self._beyond = Beyond(further)
 
     def bounded(self) -> Scope:
-        """Notice walks in the block that would go on beyond the arguments."""
+        """Notice walks in the block that would continue beyond the arguments."""
         return Scope((BEYOND, self._beyond))
 
     def check_bounds(self) -> None:
@@ -92,7 +99,7 @@ class Graded:
             raise Inseparable
 
     def is_open(self, made: Sequence[NDArray]) -> bool:
-        """Return whether gradients may be asked for of what the function made or changed."""
+        """Return whether a gradient can be requested of an array that the function made or changed."""
         return any(map(is_open, made)) or any(is_open(self.given[at]) for at in self._changed())
 
     def _changed(self) -> list[int]:
@@ -111,15 +118,15 @@ class Graded:
         Parameters
         ----------
         recording : Recording
-            The one that is open.
+            The open recording.
         made : sequence of NDArray
-            What a replay makes.
+            The results of a replay.
         others : sequence of NDArray
-            What the function refers to.
+            The arrays that the function refers to.
         dys : sequence of (NDArray or None), optional
             Gradients of outputs and targets, for their layouts; by default one for each, row after row.
         sums : sequence of (NDArray or None), optional
-            Sums to begin with, for theirs: of the arguments that are wanted, then of what is outside.
+            First sums, for their layouts: of the wanted arguments, then of outside leaves.
         """
         at = recorded_calls()
         outputs = tuple(number for number, x in enumerate(made) if is_open(x))
@@ -127,7 +134,7 @@ class Graded:
         shown = [*(made[number] for number in outputs), *(self.given[number] for number in targets)]
         if at is None or not all(map(is_open, shown)):
             raise Inseparable
-        for number in outputs:  # the tape would not know that they are one memory
+        for number in outputs:  # the tape would not know that they share memory
             rest = (*self.given, *others, *made[:number], *made[number + 1 :])
             if any(made[number]._shares_buffer(x) for x in rest):
                 raise Inseparable
@@ -153,7 +160,7 @@ class Graded:
                 seeds += 1
         try:
             answer = {node: gradient for node, _, gradient in walk(heads, [*nodes, *outside], heard=False)}
-        except Exception as error:  # a rule may raise anything: it raises again when gradients are asked for
+        except Exception as error:  # a rule may raise any error: it raises again when gradients are requested
             raise Inseparable from error
         return Pull(
             at, outputs, targets, wanted, outside, seeds, tuple(answer.get(node) for node in (*nodes, *outside))

@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Recorded:
-    """A branch as it was recorded."""
+    """A recorded branch."""
 
     part: _core.Part
     returned: Any
     leaves: list[Any]
-    """What it returns: arrays, and what is none."""
+    """The results: arrays and other values."""
     heard: Heard | None
     why: str | None
-    """Why it cannot run as one op."""
+    """The reason why it cannot run as one op."""
 
 
 def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Return what the one or the other branch makes, by an op that runs one of them."""
+    """Return the result of one of two branches, by an op that runs only one of them."""
     choice = p.reshape(()) if p.dtype.kind == "b" else not_equal(p.reshape(()), 0)
     for branch in (f, g):
         note_names(branch)
@@ -90,7 +90,7 @@ def _check(one: Any, other: Any) -> None:
 
 
 def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequence[Any] | None) -> _Recorded:
-    """Record a branch as a part. Its numbers become arrays like those that the other branch returns in their place."""
+    """Record a branch as a part. Its numbers become arrays like the other branch's results in their places."""
     part = _core.Part(record.engine_for(arrays_of(args)), "cond")
     part.begin()
     try:
@@ -129,12 +129,12 @@ def _refuse_changes(part: _core.Part) -> None:
 
 
 def _is_number_beside(x: object, theirs: object) -> bool:
-    """Return whether a value that is no array is to be one: the other branch returns one there, or another value."""
+    """Return whether a value must become an array: the other branch has an array there, or another value."""
     return isinstance(theirs, NDArray) or (theirs is not None and (type(theirs) is not type(x) or theirs != x))
 
 
 def _beside(x: Any, theirs: Any) -> NDArray:
-    """Return an array, of a number one like what the other branch returns in its place."""
+    """Return an array; a number becomes one like the other branch's result in its place."""
     if isinstance(x, NDArray):
         return x
     if isinstance(theirs, NDArray):
@@ -143,7 +143,7 @@ def _beside(x: Any, theirs: Any) -> NDArray:
 
 
 def _both(choice: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Return what is chosen of the results of both branches, which both run."""
+    """Return the chosen results of both branches, which both run."""
     taken, other = f(*args), g(*args)
     results = [
         where(choice, as_array(one, two), as_array(two, one))
@@ -161,7 +161,7 @@ def _note(
     heard: tuple[Heard | None, Heard | None],
     results: Sequence[NDArray],
 ) -> None:
-    """Let the tape know of a choice that it has heard."""
+    """Note a heard choice on the tape."""
     outside = list(dict.fromkeys(entry for each in heard if each is not None for entry in each.outside))
     given = [x for x in map(as_array, arrays_of(args)) if x.dtype.kind in "fc"]
     rule = _Again(choice, branches, args, outside)
@@ -169,7 +169,7 @@ def _note(
 
 
 class _Again(Again):
-    """What the tape knows of a choice: the op of a node, whose rule computes the branch that was taken once more."""
+    """The op of a node that stands for a choice, as the tape sees it; its rule computes the taken branch again."""
 
     name = "cond"
 
@@ -200,7 +200,7 @@ class _Again(Again):
     def _back(
         self, branch: Callable[..., Any], given: Sequence[NDArray], grads: Sequence[Any], *, heard: bool
     ) -> list[NDArray]:
-        """Walk back through a branch: return the gradients of its arguments and of what it refers to."""
+        """Walk back through a branch: return the gradients of its arguments and of the arrays that it refers to."""
         handles = [handle_of(x, leaf=x.dtype.kind in "fc", heard=heard) for x in given]
         passed = iter([x for x, _ in handles])
         with listening(mode=True):

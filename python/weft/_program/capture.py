@@ -22,10 +22,10 @@ def capture(
     memory: Literal["min", "balanced", "speed"] = "balanced",
     sequential: bool = False,
 ) -> AbstractContextManager[Program]:
-    """Record what this thread pushes in a block, as a program, and run nothing of it.
+    """Record the pushes of this thread in a block, as a program, without running them.
 
-    Arrays named in the block are the program's own: each replay reads and mutates them where they lie. Before the first
-    replay they hold whatever their memory held, as those of `empty` do.
+    Arrays named in the block are the program's own: each replay reads and mutates them in place. Before the first
+    replay their values are undefined, like those of `empty`.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def capture(
     Returns
     -------
     context manager of Program
-        What was recorded, once the block has ended.
+        The program, complete at the end of the block.
 
     Raises
     ------
     CaptureError
-        In the block, where a value is asked for that is not known yet; if this thread records already; where the program
-        is used before the block has ended. An exception that leaves the block leaves no program.
+        In the block, if an unknown value is requested; if this thread records already; if the program is used before
+        the end of the block. An exception that leaves the block leaves no program.
 
     See Also
     --------
@@ -70,7 +70,7 @@ def capture(
 
 
 class _Block(Recording):
-    """The block of a capture. The core ends what is recorded in it, and calls this class before and after."""
+    """The block of a capture. The core ends its recording, and calls this class before and after."""
 
     def __new__(cls, engine: Engine, name: str, memory: str, sequential: bool) -> Self:  # noqa: ARG004 - as `__init__`
         return super().__new__(cls, engine, name, keeps=True)
@@ -83,6 +83,6 @@ class _Block(Recording):
         return self._program
 
     def _left(self, well: bool) -> None:
-        self._program._abandoned = True  # unless it can be planned
+        self._program._abandoned = True  # until it is planned
         if well:
             self._program._planned = self.finish((), sequential=self._sequential, memory=self._memory)

@@ -1,4 +1,4 @@
-"""`weft.scan` and `weft.cond`: loops and branches whose bodies take and return arrays.
+"""`weft.scan` and `weft.cond`: loops and branches over functions of arrays.
 
 | operands | `scan` | `cond` |
 |---|---|---|
@@ -46,13 +46,13 @@ def scan(
 ) -> tuple[Any, Any]:
     """Call ``carry, y = f(carry, x)`` for each row of `xs`, and return the last carry and all rows `y`.
 
-    The body is recorded once and runs as one op: for each row its ops run one after the other, natively where they are
-    native, on memory that is taken once. The rows are those that a Python loop would give, bit for bit; so are gradients, which
-    compute each row of the body once more and keep the carries before them. Over symbols the loop is a node, whose body is a
-    symbol of its own.
+    The body is recorded once and runs as one op. For each row its ops run one after the other, natively if they are
+    native, on memory that is taken once. The rows equal those of a Python loop, bit for bit; so do gradients, which
+    compute each row of the body once more and keep the carries before them. Over symbols the loop is a node with a
+    symbol of its own as its body.
 
-    A body whose result cannot come from one op is recorded row by row: one that changes its carry or its rows in place, that
-    counts in Python's numbers, or holds an async op. If a row fails, all results of the loop fail.
+    A body with a result that cannot come from one op is recorded row by row: one that changes its carry or its rows in
+    place, that counts in Python's numbers, or holds an async op. If a row fails, all results of the loop fail.
 
     Parameters
     ----------
@@ -61,18 +61,18 @@ def scan(
     init : array or nested arrays
         The first carry.
     xs : array or nested arrays
-        What is walked over, along the first axis of each array; None with `length`.
+        The rows, along the first axis of each array; None with `length`.
     length : int, optional
-        How often the body runs, where `xs` is None.
+        The number of turns, if `xs` is None.
     reverse : bool, default: False
-        Whether the last row comes first. Rows of the result lie where those of `xs` do.
+        Whether the last row comes first. Rows of the result have the places of those of `xs`.
 
     Returns
     -------
     carry
         The last carry, of the structure of `init`.
     ys
-        What the body returned beside it, stacked along a new first axis; None where it is None.
+        The rows that the body returned, stacked along a new first axis; None for None.
 
     Raises
     ------
@@ -105,11 +105,11 @@ def scan(
 
 
 def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> Any:
-    """Return ``f(*args)`` where `p` is true and ``g(*args)`` where it is not.
+    """Return ``f(*args)`` if `p` is true, and ``g(*args)`` if not.
 
-    Outside of programs `p` is waited for, and one of the two is called. In a program, where `p` is not known, both are
-    recorded, and one op runs the one or the other: so the branches return arrays of the same shapes and dtypes, and change
-    nothing. Gradients go back through the branch that ran. Over symbols the choice is a node.
+    Outside of programs `p` is waited for, and one branch is called. In a program, with an unknown `p`, both are
+    recorded, and one op runs the one or the other: so the branches return arrays of the same shapes and dtypes, and
+    change nothing. Gradients go back through the branch that ran. Over symbols the choice is a node.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
     f, g : callable
         The branches. They may refer to any array.
     *args
-        What they take.
+        Their arguments.
 
     Returns
     -------
     array or nested arrays
-        What the branch returned.
+        The result of the branch.
 
     Raises
     ------

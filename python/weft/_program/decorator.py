@@ -57,35 +57,35 @@ def program(
 ) -> Any:
     """Record a function's ops at its first call, plan their memory, and replay them at the calls that follow.
 
-    Calls of the program give, bit for bit, what calls of the function give: results, mutations of arguments and of arrays
-    that the function closes over, draws, failures. A call pushes one op and returns at once. The function's Python runs
-    once for each program.
+    Calls of the program equal calls of the function, bit for bit: in results, mutations of arguments and of closure
+    arrays, draws, failures. A call pushes one op and returns at once. The function's Python runs once for each program.
 
-    A call is of another program if an array differs in shape, dtype, strides, device, writability, `requires_grad`, or in
-    what it shares memory with; if `weft.autograd.training` differs; if any other argument differs in value or type; if a name
-    that the function reads was bound anew: a closure cell, a global, an attribute path of these or of ``self``. Lists, tuples, dicts, named tuples and dataclasses count by what
-    they hold. NumPy arrays are copied at the call; inside they are read-only NDArrays.
+    A call belongs to another program if an array differs in shape, dtype, strides, device, writability,
+    `requires_grad`, or in the arrays that share its memory; if `weft.autograd.training` differs; if any other argument
+    differs in value or type; if an outer name of the function was rebound: a closure cell, a global, an attribute path
+    of these or of ``self``. Lists, tuples, dicts, named tuples and dataclasses count by their items. NumPy arrays are
+    copied at the call; inside they are read-only NDArrays.
 
     Parameters
     ----------
     function : callable
         A function or a method. Without it, a decorator is returned.
     static_argnames : str or iterable of str, optional
-        Parameters whose arguments are compared by ``==``, and may be objects that are equal to themselves alone.
+        Parameters with arguments compared by ``==``. They may be objects that only equal themselves.
     donate : str or iterable of str, optional
-        Parameters whose arrays a call may have for good: a result of as many bytes lies in the place of each, where the
-        order of the ops allows it. The array raises `VariableDeletedError` from then on, unless another handle, a view or an
-        export shares its memory, or an op under way reads it: then it stays what it is.
-        No other thread may use such an argument at the same time; without the GIL it could read the result's values.
+        Parameters with arrays that a call may consume: a result of as many bytes takes the memory of each, if the order
+        of the ops allows it. The array raises `VariableDeletedError` from then on. An array is kept if another handle,
+        a view or an export shares its memory, or a running op reads it. No other thread may use such an argument at the
+        same time; without the GIL it could read the result's values.
     memory : {"balanced", "min", "speed"}, default: "balanced"
-        How much longer the critical path may become for a smaller arena: 5 %, by any amount, not at all.
+        The price of a smaller arena, as growth of the critical path: 5 %, any amount, none.
     sequential : bool, default: False
         Whether the ops of a replay run one by one, in recorded order.
     verify : int, default: 0
-        Check every `verify`-th call of a program against an eager one, and raise where a bit differs. 0 checks none. From 100 on
-        fewer are checked where checks took more than 0.25 % of the time.
+        Check every `verify`-th call of a program against an eager one, and raise at a different bit. 0 checks none.
+        From 100 on, checks become rarer if they take more than 0.25 % of the time.
     max_programs : int, default: 32
-        How many programs are kept; the one used longest ago goes first.
+        The number of programs kept; the one used longest ago goes first.
     passes : iterable of str, optional
         The passes to apply to the recorded graph, of ``"dead"``, ``"common"``, ``"follow"``, ``"layout"``, ``"early"``,
         ``"fuse"`` and ``"graphs"``; all by default, none if empty.
@@ -168,7 +168,7 @@ def _names(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_callable(function: object) -> None:
-    """Reject what cannot be recorded from start to end."""
+    """Reject callables that cannot be recorded from start to end."""
     if not callable(function):
         raise ArgumentTypeError(
             f"weft.program takes a function, not {type(function).__name__}; put it below @classmethod or @property"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """An argument's layout, and which argument it shares memory with.
+    """An argument's layout, and the argument that it shares memory with.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Layout:
     distance : int
         Bytes from that one's first element to this one's.
     device : Device or None
-        Where it is, if it is not in the host's memory.
+        Its device, if it is not in the host's memory.
     """
 
     shape: tuple[int, ...]
@@ -43,7 +43,7 @@ class Layout:
     device: Device | None = None
 
     def reach(self) -> tuple[int, int]:
-        """Return the bytes that it reaches, counted from its owner's first element."""
+        """Return the range of its bytes, counted from its owner's first element."""
         if 0 in self.shape:
             return self.distance, self.distance
         ends = [(length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True)]

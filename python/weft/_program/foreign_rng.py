@@ -1,4 +1,4 @@
-"""Random numbers that weft does not draw, and that a program would repeat: generators' states before a recording and after it."""
+"""Random numbers of other libraries, which a program would repeat: generators' states before and after a recording."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 _State: TypeAlias = "Callable[[], object]"
 
-#: Where NumPy's Mersenne Twister has the last of its 624 words, which change when all have been drawn, and then its position, which
-#: changes at each draw.
+#: The place of the last of the 624 words in NumPy's Mersenne Twister, which change after a full round of draws. The
+#: position follows it, and changes at each draw.
 _LAST_WORD = 4 * 623
 
 
 class Generators:
-    """The generators that a process shares, and those that a function refers to, as they are now.
+    """The generators shared by a process, and those that a function refers to, in their present states.
 
-    Every recording asks for the shared ones, so of NumPy's, whose state takes as long to make as a small recording, two words are
-    looked at.
+    Every recording checks the shared ones. NumPy's state takes as long to make as a small recording, so only two of its
+    words are checked.
 
     Parameters
     ----------
     names : iterable of Name
-        What the function reads elsewhere.
+        The function's outer names.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Generators:
         self._before = [state() for _, state in self._states]
 
     def drawn(self) -> tuple[str, ...]:
-        """Return the names of those from which numbers have been drawn since, by whatever thread."""
+        """Return the names of those that have been drawn from since, by any thread."""
         now = [state() for _, state in self._states]
         if now == self._before:
             return ()
@@ -74,7 +74,7 @@ def _shared(pythons: Any, numpys: Any) -> tuple[tuple[str, _State], ...]:
 
 
 def _of_python(generator: random.Random) -> _State:
-    """Return what tells the state of a generator of Python's: nothing of one that has none, as the system's."""
+    """Return a function for the state of a Python generator; it returns None without one, as for the system's."""
 
     def state() -> object:
         try:
@@ -86,7 +86,7 @@ def _of_python(generator: random.Random) -> _State:
 
 
 class _Words:
-    """Two words of 32 bits in the state of a generator of NumPy's, which lives as long as arrays of them."""
+    """Two 32-bit words in the state of a NumPy generator, which lives as long as arrays of them."""
 
     def __init__(self, address: int, generator: object) -> None:
         self.generator = generator
@@ -94,14 +94,14 @@ class _Words:
 
 
 def _of_numpy(generator: Any, module: Any) -> _State | None:
-    """Return what tells the state of a generator of NumPy's; None for what is none."""
+    """Return a function for the state of a NumPy generator; None for other objects."""
     if isinstance(generator, module.Generator):
         return _of_bits(generator.bit_generator, module)
     return partial(_legacy, generator) if isinstance(generator, module.RandomState) else None
 
 
 def _of_bits(generator: Any, module: Any) -> _State:
-    """Return what tells the state of a source of bits: nothing of another library's that has none."""
+    """Return a function for the state of a bit source; it returns None for another library's without one."""
     if type(generator) is not module.MT19937:
         return lambda: _comparable(getattr(generator, "state", None))
     return np.asarray(_Words(generator.ctypes.state_address + _LAST_WORD, generator)).tobytes
@@ -112,7 +112,7 @@ def _legacy(generator: Any) -> object:
 
 
 def _comparable(state: Any) -> object:
-    """Return a state as what `==` compares."""
+    """Return a state in a form that `==` compares."""
     if isinstance(state, np.ndarray):
         return state.tobytes()
     items = getattr(state, "items", None)

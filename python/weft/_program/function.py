@@ -56,20 +56,20 @@ _BY_THE_CORE = (
 
 
 class Settings:
-    """A function and what `weft.program` was told of it; its methods' instances share it.
+    """A function and the options of `weft.program`; its methods' instances share it.
 
     Parameters
     ----------
     function : callable
-        What is recorded.
+        The function to record.
     options : Options
         How programs are planned.
     static : frozenset of str
-        Parameters whose arguments count as what they are.
+        Parameters with arguments that count as themselves.
     verify : int
-        Which calls are checked; 0 is none.
+        The interval of checked calls; 0 for none.
     max_programs : int
-        How many programs are kept.
+        The number of programs kept.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class Settings:
                 raise ArgumentTypeError(f"weft.program: {option} names {name!r}, and {self.name} has {listed}")
 
     def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:
-        """Return the parameters that a call gives arguments to."""
+        """Return the parameters that receive arguments in a call."""
         # A function of any number of arguments takes `self` among them.
         takes_all = self.parameters[:1] and self.parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
         return self.parameters if takes_all or not bound else self.parameters[1:]
 
     def bind(self, bound: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments of a call in the order of these parameters: as Python would bind them."""
+        """Return the arguments of a call in the order of these parameters, bound by Python's rules."""
         try:
             found = self._signatures[bound].bind(*args, **kwargs)
         except TypeError as error:
@@ -103,7 +103,7 @@ class Settings:
 
 
 def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, bool] | None:
-    """Return how many parameters go by position, and whether one takes all others; None if Python has to place arguments."""
+    """Return the number of positional parameters, and whether one takes all others; None if Python must bind them."""
     kinds = [parameter.kind for parameter in parameters]
     if not all(kind in _BY_THE_CORE for kind in kinds):
         return None
@@ -113,7 +113,7 @@ def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, bool] | No
 class ProgramFunction(Signatures, Generic[P, R]):
     """A function whose calls are recorded once and replayed. Made by `weft.program`."""
 
-    if TYPE_CHECKING:  # calls come to the core
+    if TYPE_CHECKING:  # the core takes calls
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
@@ -122,7 +122,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
     __qualname__: str
 
     def __new__(cls, settings: Settings, instance: object = None, of: ProgramFunction | None = None) -> Self:
-        """Take the place of a function, or of a method of an instance, which has the programs of `of`."""
+        """Replace a function, or a method of an instance; the programs are those of `of`."""
         parameters = settings.of(instance is not None)
         return super().__new__(
             cls,
@@ -142,11 +142,11 @@ class ProgramFunction(Signatures, Generic[P, R]):
         self.history: History = History(settings.name) if of is None else of.history
         self._methods: dict[int, tuple[weakref.ref[Any], ProgramFunction]] = {}
 
-    # The face for users.
+    # For users.
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The recorded programs, that used last at the end."""
+        """The recorded programs, in order of use, the last one at the end."""
         return tuple(self._programs())
 
     def lower(self, *args: Any, **kwargs: Any) -> Program:
@@ -176,7 +176,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return self._lowered(self._bind(args, kwargs))
 
     def why(self) -> str:
-        """Return why the last recording was made: what differed from the nearest call before.
+        """Return the reason for the last recording: the differences from the nearest earlier call.
 
         Examples
         --------
@@ -192,7 +192,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return self.history.why()
 
     def clear(self) -> None:
-        """Forget all programs: the next call is recorded, whatever was changed that nobody noticed."""
+        """Forget all programs: the next call is recorded, also after changes that guards cannot see."""
         self._forget()
         self.history.clear()
         for _, method in tuple(self._methods.values()):
@@ -205,7 +205,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return self._settings.bind(self._instance is not None, args, kwargs or {})
 
     def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
-        """Call the function as it is: programs are switched off, or this thread records another program."""
+        """Call the function itself: programs are switched off, or this thread records another program."""
         inlining(self._settings.function, self._instance)
         first = () if self._instance is None else (self._instance,)
         recording = open_recording() if self._settings.options.sequential else None
@@ -215,14 +215,14 @@ class ProgramFunction(Signatures, Generic[P, R]):
             return self._settings.function(*first, *args, **(kwargs or {}))
 
     def _composes(self, arguments: tuple[Any, ...]) -> bool:
-        """Return whether a call is one over symbols: then it makes symbols, as the function does."""
+        """Return whether a call has symbols among its arguments: then it composes symbols, as the function does."""
         return any(is_symbol(leaf) for leaf in leaves_of(arguments))
 
     def _copied(self, leaves: tuple[Any, ...]) -> tuple[NDArray, ...]:
         return copied(leaves, engine_for(leaves))
 
     def _record(self, arguments: tuple[Any, ...]) -> Any:
-        """Make a program for a call that was not seen before, and call it."""
+        """Make a program for a new call, and call it."""
         if self._shares_a_leaf(arguments):
             return self._as_it_is(arguments)
         program = self._new(arguments, stacklevel=3)
@@ -235,7 +235,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return self._result(program._structured, made, leaves)
 
     def _heard(self, program: Program, arguments: tuple[Any, ...]) -> Any:
-        """Make a call that the tape listens to, as it goes on from what it returns: by one node, if that can be."""
+        """Make a call that the tape listens to, because it continues from the results: as one node, if possible."""
         taped = program._taped
         if taped is None:
             return self._as_it_is(arguments)
@@ -246,7 +246,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return self._result(program._structured, taped.run(self, self._copied(leaves)), leaves)
 
     def _as_it_is(self, arguments: tuple[Any, ...]) -> Any:
-        """Call the function as it is."""
+        """Call the function itself."""
         leaves = self._leaves(arguments)
         if not all(isinstance(leaf, NDArray) for leaf in leaves):
             given = iter(self._copied(leaves))
@@ -254,7 +254,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return self._call_of(arguments)
 
     def _shares_a_leaf(self, arguments: tuple[Any, ...]) -> bool:
-        """Return whether what the tape knows shares memory with another argument: a recording has no one array for both."""
+        """Return whether an array on the tape shares memory with another argument: a recording cannot join the two."""
         if not tape_surroundings() & 1:
             return False
         leaves = self._leaves(arguments)
@@ -264,7 +264,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
     # For calls on the tape.
 
     def pulled(self, taped: Taped, dys: Arrays, sums: Arrays) -> tuple[Pull, Parted]:
-        """Record the way back for gradients and sums of these layouts; Inseparable if that cannot be."""
+        """Record the way back for gradients and sums of these layouts; Inseparable if that is impossible."""
         arguments, layouts, tape = taped.template
         leaves = blank(layouts, engine_for([x for x in (*dys, *sums) if x is not None]))
         by_name = dict(zip(self._names(), self._filled(arguments, leaves), strict=True))
@@ -278,7 +278,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return recorded.pull, recorded.parted
 
     def made(self, taped: Taped, given: Sequence[NDArray]) -> list[NDArray]:
-        """Call the function as it is, and return the arrays that a replay would have made."""
+        """Call the function itself, and return the arrays that a replay would have made."""
         found: list[NDArray] = []
         result = self._call_of(self._filled(taped.template[0], given))
         structure_of(result, found, {id(x): at for at, x in enumerate(given)}, lambda _: False)
@@ -298,10 +298,10 @@ class ProgramFunction(Signatures, Generic[P, R]):
 
         return verified(self, program, arguments)
 
-    # How programs are made.
+    # Making programs.
 
     def _lowered(self, arguments: tuple[Any, ...]) -> Program:
-        """Return the program of a call, with `Aval`s in place of arrays or without."""
+        """Return the program of a call, with or without `Aval`s in place of arrays."""
         given = tuple(_materialised(value) for value in arguments)
         found: Program | None = self._find(given)
         return found if found is not None else self._new(given, stacklevel=4)
@@ -375,7 +375,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return entered
 
     def _reference(self) -> Callable[[], ProgramFunction | None]:
-        """Return what finds this function again, and keeps neither it nor the instance."""
+        """Return a function that finds this one again, without keeping it or the instance."""
         if self._instance is None:
             return weakref.ref(self)
         instance, name = weakref.ref(self._instance), self._settings.name
@@ -414,7 +414,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return ProgramFunction(self._settings, instance, entry[1])
 
     def _method(self, instance: object) -> tuple[weakref.ref[Any], ProgramFunction]:
-        """Make the place where programs of an instance are kept, which does not keep the instance."""
+        """Make the place for the programs of an instance, without keeping the instance."""
         methods, key = self._methods, id(instance)
         try:
             reference = weakref.ref(instance, lambda _: methods.pop(key, None))
@@ -426,16 +426,16 @@ class ProgramFunction(Signatures, Generic[P, R]):
         return methods.setdefault(key, (reference, ProgramFunction(self._settings)))
 
     def _repr_html_(self) -> str | None:
-        """Return the drawing of the program that was used last, for a notebook; None if there is none."""
+        """Return the drawing of the last program in use, for a notebook; None if there is none."""
         recorded = self._programs()
         return recorded[-1]._repr_html_() if recorded else None
 
     def __repr__(self) -> str:
-        """Name the function and how many programs it has."""
+        """Name the function and the number of its programs."""
         return f"<weft.program {self._settings.name!r}: {len(self._programs())} recorded>"
 
     def __reduce__(self) -> tuple[Any, ...] | str:
-        """Pickle by reference, as functions are; programs are recorded anew."""
+        """Pickle by reference, as functions do; programs are recorded anew."""
         if self._instance is not None:
             return getattr, (self._instance, self._settings.name)
         function, name = self._settings.function, self.__qualname__
@@ -454,13 +454,13 @@ class ProgramFunction(Signatures, Generic[P, R]):
 
 
 def _unnamed(recorded: Recorded) -> list[NDArray]:
-    """Return the states that no name is bound to: items of lists, say."""
+    """Return the states without a name, such as items of lists."""
     bound = [name.guard[-1] for name in recorded.names if isinstance(name.guard[-1], NDArray)]
     return [state for state in recorded.compiled.states if not any(x._shares_buffer(state) for x in bound)]
 
 
 def _versions(compiled: Compiled) -> tuple[Callable[[], object], object] | None:
-    """Return what tells the versions of the states whose values were read while recording, and what it tells now."""
+    """Return a function for the versions of the states read while recording, and its present answer."""
     now = compiled.states_version()
     return (compiled.states_version, now) if now else None
 
@@ -480,7 +480,7 @@ def _made_again(
 
 
 def _again(function: ProgramFunction, arguments: tuple[Any, ...]) -> Program:
-    """Record a program anew, where it was loaded."""
+    """Record a program anew after loading."""
     return function._lowered(arguments)
 
 
@@ -494,7 +494,7 @@ def _aval_of(array: Any) -> Aval:
 
 
 def _materialised(value: Any) -> Any:
-    """Return a value with arrays in place of avals; they have no memory until something is written."""
+    """Return a value with arrays in place of avals; they have no memory until the first write."""
     leaves = [
         empty(leaf.shape, np.dtype(leaf.dtype), get_engine()) if isinstance(leaf, Aval) else leaf
         for leaf in leaves_of(value, Aval)

@@ -1,9 +1,10 @@
-"""The names that a function reads elsewhere: closure cells, globals and attributes of `self`.
+"""The outer names of a function: closure cells, globals and attributes of `self`.
 
-Rebinding one of these makes another program. They are read off the function's code once, and looked up before it is
-recorded; the core then compares them at each call. The methods that a method calls on `self`, and functions of the same
-module, are followed, too. The attributes of a bound method's object, of a callable object or of a `functools.partial`
-are followed as those of `self` are. Changes behind an item (``params["w"]``), a call or a property go unnoticed.
+A rebound outer name makes another program. The names are read off the function's code once, and looked up before the
+recording; the core then compares them at each call. The methods that a method calls on `self`, and functions of the
+same module, are followed, too. The attributes of a bound method's object, of a callable object or of a
+`functools.partial` are followed like those of `self`. Changes behind an item (``params["w"]``), a call or a property go
+unnoticed.
 """
 
 from __future__ import annotations
@@ -33,26 +34,26 @@ _TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG
 _MISSING = object()
 #: Kinds of roots that are objects with attributes: the object itself stays the same.
 _OWNERS = ("instance", "object")
-#: The usual ways to find attributes of objects.
+#: The usual look-ups of attributes.
 _PLAIN_LOOKUPS = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
-#: Classes of classes that find attributes as Python does.
+#: Metaclasses with Python's look-up of attributes.
 _PLAIN_METACLASSES = (type, ABCMeta)
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name, and what it was bound to.
+    """A name, and its binding.
 
     Parameters
     ----------
     text : str
         As in the source: ``self.rate``.
     shown : str
-        What it was bound to, in words.
+        Its binding in words.
     token : object
-        Equal for two of the same name if it was bound to the same.
+        Equal for two of the same name with the same binding.
     guard : tuple
-        For the core: kind of the root, where, first name, further ones, how to compare, with what.
+        For the core: kind of the root, its place, first name, further ones, kind of comparison, value to compare with.
     """
 
     text: str
@@ -61,14 +62,14 @@ class Name:
     guard: tuple[Any, ...]
 
     def value(self) -> object:
-        """Return what it was bound to; None if that is gone, or was nothing."""
+        """Return the bound object; None if it is gone, or there was none."""
         how, what = self.guard[-2:]
         return what() if how == "alive" else what
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One place in a code that reads a name: which kind of variable, its name, the attributes read from it."""
+    """One place in a code that reads a name: the kind of variable, its name, the attributes read from it."""
 
     kind: str
     name: str
@@ -76,14 +77,14 @@ class _Read:
 
 
 def names_of(function: Callable[..., Any], instance: object = None) -> list[Name]:
-    """Look up the names that a function reads, as they are now.
+    """Look up the outer names of a function in their present bindings.
 
     Parameters
     ----------
     function : callable
         A function of Python; others read nothing that can be seen.
     instance : object, optional
-        What its first parameter is bound to.
+        The binding of its first parameter.
 
     Returns
     -------
@@ -98,21 +99,21 @@ def names_of(function: Callable[..., Any], instance: object = None) -> list[Name
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """An object that a parameter is bound to, whatever the call: where the core finds it, and how it is called there."""
+    """An object bound to a parameter in every call: its place for the core, and its name there."""
 
     value: object
     root: tuple[str, Any, str]
 
 
-#: The values of the first parameters; None where their attributes are not read.
+#: The values of the first parameters; None if their attributes are not read.
 _Firsts: TypeAlias = "tuple[_Bound | None, ...]"
 
 
 def _held(value: object, text: str) -> _Bound | None:
-    """Return what a function that was given has bound to a parameter, as a bound method to `self`; None for a library's."""
+    """Return the object that a given function has bound to a parameter, as a method to `self`; None for a library's."""
     if _is_of_a_library(class_of(value)):
         return None
-    return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may have been made for this call
+    return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may exist only for this call
 
 
 def _itself(value: object) -> object:
@@ -120,9 +121,9 @@ def _itself(value: object) -> object:
 
 
 def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:
-    """Return the function of Python that runs in the end, None if there is none, and what its first parameters are bound to."""
+    """Return the Python function that runs in the end, or None, and the bindings of its first parameters."""
     while not isinstance(function, types.FunctionType):
-        if isinstance(function, partial):  # a value that it gives by name is a default, and counts as an argument
+        if isinstance(function, partial):  # a value given by name is a default, and counts as an argument
             first, function = (*(_held(value, "") for value in function.args), *first), function.func
         elif isinstance(function, types.MethodType):
             first, function = (_held(function.__self__, "self"), *first), function.__func__
@@ -166,7 +167,7 @@ def _follow(
             value = function.__globals__.get(read.name, _MISSING)
             _enter(found, read, value, ("global", function.__globals__, read.name))
             _neighbour(value, function, found, seen)
-    if hasattr(function, "__wrapped__"):  # the function that a decorator has wrapped
+    if hasattr(function, "__wrapped__"):  # the function under a decorator
         _follow(function.__wrapped__, first, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
 
 
@@ -215,7 +216,7 @@ def _enter(found: dict[tuple[Any, ...], Name], read: _Read, value: object, root:
 
 
 def _compared(value: object) -> tuple[str, Any]:
-    """Return how a value is recognised, and what is kept for that."""
+    """Return the kind of comparison for a value, and the object to keep for it."""
     if value is _MISSING:
         return "unbound", None
     if type(value) in _EQUAL:
@@ -229,7 +230,7 @@ def _compared(value: object) -> tuple[str, Any]:
 
 
 def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: PLR0911 - any object; one line for each way to be read
-    """Return an attribute that is read without running anything of a user's; None if it is not such."""
+    """Return an attribute that can be read without running code of a user's; None for others."""
     if isinstance(value, types.ModuleType):
         return (value.__dict__[name],) if name in value.__dict__ else None
     if isinstance(value, (NDArray, types.FunctionType, ArrayFunction, Signatures)):
@@ -255,12 +256,12 @@ def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: PLR0911 - any o
 
 
 def _is_settled(value: object) -> bool:
-    """Return whether a value is a module, of a library, that nobody rebinds names in."""
+    """Return whether a value is a module of a library, with names that are never rebound."""
     return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _SETTLED
 
 
 def _is_of_a_library(value: types.FunctionType | type) -> bool:
-    """Return whether a function or a class comes from one of these: what it notes about itself is its own affair."""
+    """Return whether a function or a class comes from one of these: they look after their own state."""
     return (value.__module__ or "").partition(".")[0] in _SETTLED
 
 
@@ -273,7 +274,7 @@ def _contents(cell: types.CellType) -> object:
 
 @cache
 def _reads(code: types.CodeType) -> tuple[_Read, ...]:
-    """Return what a code reads before it writes it, nested functions included."""
+    """Return the reads of a code before its writes, nested functions included."""
     written: set[tuple[str, tuple[str, ...]]] = set()
     found: dict[_Read, None] = {}
     for read, store in _occurrences(code):
@@ -286,7 +287,7 @@ def _reads(code: types.CodeType) -> tuple[_Read, ...]:
 
 
 def _occurrences(code: types.CodeType) -> Iterator[tuple[_Read, bool]]:
-    """Yield what a code reads and writes, in order, and whether it writes."""
+    """Yield the reads and writes of a code in order, each with whether it writes."""
     current: _Read | None = None
     for instruction in dis.get_instructions(code):
         name = instruction.opname

@@ -1,4 +1,4 @@
-"""Why calls were recorded, and which argument makes too many programs."""
+"""The reasons for recordings, and the argument that makes too many programs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from weft.errors import RecordingWarning
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-#: So many programs that differ in one argument alone are too many.
+#: This many programs that differ in one argument alone are too many.
 _MANY = 8
-#: So many recorded calls are compared with a new one.
+#: Recorded calls that a new one is compared with.
 _REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What made a call a program of its own.
+    """The parts of a call that make it a program of its own.
 
     Parameters
     ----------
     parts : mapping
-        By the name of an argument or of what the function reads elsewhere: what is compared, and it in words.
+        By the name of an argument or an outer name: the value to compare, and its description.
     """
 
     parts: Mapping[str, tuple[Hashable, str]]
 
     def differences(self, other: Call) -> list[str]:
-        """Return the names in which two calls differ."""
+        """Return the names that differ between two calls."""
         names = dict.fromkeys((*self.parts, *other.parts))
         return [name for name in names if self._key(name) != other._key(name)]
 
@@ -48,9 +48,10 @@ class Call:
 
 
 class History:
-    """The recorded calls of a function, which any threads may record at the same time.
+    """The recorded calls of a function, which several threads may record at the same time.
 
-    It has no lock, since to compare keys runs code of their classes; what other threads may change meanwhile is copied first.
+    It has no lock, since to compare keys runs code of their classes. So data that other threads may change is copied
+    first.
 
     Parameters
     ----------
@@ -66,11 +67,11 @@ class History:
         self._why = f"{name} has not been recorded"
 
     def why(self) -> str:
-        """Return why the last recording was made."""
+        """Return the reason for the last recording."""
         return self._why
 
     def clear(self) -> None:
-        """Forget the calls, as their programs are forgotten."""
+        """Forget the calls, because their programs are forgotten."""
         self._calls.clear()
         self._variants.clear()
         self._why = f"{self._name} was cleared, and has not been recorded since"
@@ -81,13 +82,13 @@ class History:
         Parameters
         ----------
         call : Call
-            What was recorded.
+            The recorded call.
         values : mapping
             The arguments by name.
         stacklevel : int
-            For the warning: which frame called, this one being the first.
+            For the warning: the calling frame, counted from this one.
         evicted : int
-            How many programs the function may keep.
+            The number of programs that the function may keep.
         """
         self._why = self._reason(call, evicted)
         self._calls.append(call)
@@ -106,7 +107,7 @@ class History:
             self._variants.pop(next(iter(self._variants.copy()), ("", 0)), None)
 
     def warn_of_draws(self, generators: tuple[str, ...], stacklevel: int) -> None:
-        """Warn that a recording has drawn from generators that replays do not draw from; parameters as for `enter`."""
+        """Warn of draws in a recording from generators that replays do not draw from; parameters as for `enter`."""
         message = (
             f"{self._name}: numbers were drawn from {' and '.join(generators)} while it was recorded, by it or by another thread. "
             "Those that it drew are the same at every call: draw from weft.random.default_rng(seed), made outside of it, or pass "
@@ -132,7 +133,7 @@ class History:
 
 
 def _advice(name: str, value: object, *, is_argument: bool) -> str:
-    """Return what to pass instead."""
+    """Return advice on a better argument."""
     if not is_argument:
         return f"each new value of {name} is recorded anew; keep it in an array that the function reads or mutates in place"
     if isinstance(value, (bool, int, float, complex, np.generic)):

@@ -42,7 +42,7 @@ _ROW, _SAME = -1, -2
 
 
 def looped(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool = False) -> tuple[Any, Any]:
-    """Return the last carry and the rows: by one op where the body allows for it, else by its ops, row after row."""
+    """Return the last carry and the rows: by one op if the body allows it, else by its ops, row after row."""
     init, xs = as_arrays(init), as_arrays(xs)
     if rows and not all(x._contiguous for x in arrays_of(init)):
         return _peeled(f, init, xs, rows, reverse=reverse)
@@ -67,7 +67,7 @@ def _in_place(values: dict[int, NDArray], x: NDArray) -> NDArray:
 
 
 def unrolled(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool = False) -> tuple[Any, Any]:
-    """Return the same, as a loop of Python's."""
+    """Return the same by a loop in Python."""
     carry: Any = init
     ys: list[Any] = []
     known = arrays_of(init)
@@ -128,19 +128,19 @@ def _stacked(ys: list[Any]) -> Any:
 
 @dataclass(slots=True)
 class _Loop:
-    """A loop as it was recorded."""
+    """A recorded loop."""
 
     carry: Any
     ys: Any
     arrays: list[NDArray]
-    """All arrays that the op has made."""
+    """All arrays made by the op."""
     heard: Heard | None = None
     rule: Any = None
     inputs: tuple[Any, ...] = ()
     outputs: tuple[NDArray, ...] = ()
 
     def note(self, values: dict[int, NDArray]) -> None:
-        """Let the tape know, if it listened: of arrays that have values, where it was recorded for itself."""
+        """Note the loop on the tape, if it listened; if recorded for itself, only with arrays that have values."""
         if self.heard is None:
             return
         outputs = tuple(values.get(id(x), x) for x in self.outputs)
@@ -152,13 +152,13 @@ class _Loop:
 
 @dataclass(slots=True)
 class _Results:
-    """What of a part's results becomes of what the body returned."""
+    """The results of a part that belong to the body's result."""
 
     part: _core.Part
     made: list[NDArray] = field(default_factory=list)
 
     def add(self, x: NDArray) -> int:
-        """Add an array that the part has made, or a copy of it; return its number."""
+        """Add an array made by the part, or a copy of it; return its number."""
         self.made.append(own_result(self.part, x, self.made))
         return len(self.made) - 1
 
@@ -183,7 +183,7 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
             results = _Results(part)
             kinds = _carried(part, carries, found, results, rows) if form_of(carry) == form_of(inside) else None
             columns = [None if x is None else as_array(x) for x in leaves_of(y)]
-            # A row that is changed after its turn shows that in the end.
+            # A row that is changed after its turn would show the change at the end.
             if part.changes is not None and not all(x is None or part.makes(x, whole=False) for x in columns):
                 kinds = None
             if kinds is None:
@@ -215,7 +215,7 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
 
 
 def _leaves(like: Any, arrays: Sequence[NDArray]) -> Any:
-    """Yield the leaves of a structure with other arrays among them."""
+    """Yield the leaves of a structure with other arrays in place of its own."""
     rest = iter(arrays)
     return (next(rest) if isinstance(leaf, NDArray) else leaf for leaf in leaves_of(like))
 
@@ -223,7 +223,7 @@ def _leaves(like: Any, arrays: Sequence[NDArray]) -> Any:
 def _carried(
     part: _core.Part, carries: Sequence[NDArray], found: Sequence[NDArray], results: _Results, rows: int
 ) -> list[int] | None:
-    """Return what each carry is from the second turn on: itself, or a result; None if an array from outside."""
+    """Return each carry from the second turn on: itself, or a result; None for an array from outside."""
     kinds: list[int] = []
     sources: dict[int, int] = {}
     for at, x in enumerate(found):
@@ -262,7 +262,7 @@ def _fill(
     last: Sequence[NDArray],
     ys: Sequence[NDArray | None],
 ) -> None:
-    """Say what the tape is to note of a loop that it has heard."""
+    """Fill in the tape's note of a heard loop."""
     assert loop.heard is not None
     rule: _Again = loop.rule
     outputs = list(saved)
@@ -280,11 +280,11 @@ def _place(x: NDArray, outputs: Sequence[NDArray]) -> int:
 
 
 class _Again(Again):
-    """What the tape knows of a loop: the op of a node, whose rule is a loop the other way round.
+    """The op of a node that stands for a loop, as the tape sees it; its rule is a loop in the other direction.
 
-    Each turn of that computes the body of a row once more, from the carry that the loop has kept of it, and walks back
-    through it. What all turns refer to has a sum that goes from turn to turn, in the order in which a walk through all
-    of them would add up.
+    Each turn of that loop computes the body of a row once more, from the kept carry before it, and walks back through
+    it. Arrays that all turns refer to have a sum that goes from turn to turn, in the order of a walk through all of
+    them.
     """
 
     name = "scan"
@@ -308,14 +308,14 @@ class _Again(Again):
         self._needs = [tape_entry(x) is not None for x in (*arrays_of(init), *arrays_of(xs))]
         self._kept: tuple[NDArray, ...] = ()
         self.places: tuple[list[int], list[int | None]] = ([], [])
-        """Where among the node's results the carries and the rows are."""
+        """The places of the carries and the rows among the node's results."""
 
     def handed_on(self, carries: Sequence[NDArray]) -> list[NDArray]:
-        """Return those of the carries that a turn makes anew."""
+        """Return the carries that a turn makes anew."""
         return [x for x, kind in zip(carries, self._kinds, strict=True) if kind != _SAME]
 
     def keep(self, outputs: Sequence[NDArray]) -> int:
-        """Keep the carries before each row, which are the first of the results; return how many of them the tape keeps."""
+        """Keep the carries before each row, the first of the results; return how many of them the tape keeps."""
         count = len(self.places[0])
         self._kept = tuple(outputs[KEPT:count])
         return min(count, KEPT)
@@ -334,7 +334,7 @@ class _Again(Again):
             return self._walked(given, walked, saved, grads, heard=heard)
 
     def _values(self, node: Any) -> tuple[list[NDArray], list[NDArray]]:
-        """Return the arrays that the loop was given, as the tape has kept them."""
+        """Return the arrays given to the loop, as kept by the tape."""
         kept = iter(node.inputs)
         given, walked = (
             [next(kept) if x.dtype.kind in "fc" else x for x in arrays_of(value)] for value in (self._init, self._xs)
@@ -349,7 +349,7 @@ class _Again(Again):
         carries, rows = self.places
         same = [x for x, kind in zip(given, self._kinds, strict=True) if kind == _SAME]
         floats = [at for at, x in enumerate(saved) if x.dtype.kind in "fc"]
-        # One array that is handed on to two places has one gradient.
+        # One array that is passed on to two places has one gradient.
         ends = [None if carries[at] in carries[:at] else grads[carries[at]] for at in floats]
         dys = [None if place is None else grads[place] for place in rows]
         sums = [_nothing(x) for x in same if x.dtype.kind in "fc"]
@@ -409,7 +409,7 @@ class _Again(Again):
 
 
 def _from_the_end(back: Callable[..., Any], state: Any, row: Any, rows: int, *, reverse: bool) -> tuple[Any, Any, Any]:
-    """Walk back from the last row to the first; the last one by itself where a carry has no gradient from behind it."""
+    """Walk back from the last row to the first; the last one by itself if a carry has no gradient from behind it."""
     if all(each is not None for each in state[0]):
         (ends, sums, _), dxs = looped(back, state, row, rows, reverse=not reverse)
         return ends, sums, dxs
@@ -444,6 +444,6 @@ def _given(answer: dict[Any, NDArray | None], node: TapeNode | None, x: NDArray)
 
 
 def _nothing(like: Any) -> NDArray:
-    """Return zeros to which something can be added without a change of any bit."""
+    """Return zeros that can be added to without a change of any bit."""
     zero = complex(-0.0, -0.0) if like.dtype.kind == "c" else -0.0
     return full(like.shape, zero, like.dtype, engine=like.engine)

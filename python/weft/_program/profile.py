@@ -1,4 +1,4 @@
-"""How long a program's ops take, and when they run."""
+"""The times of a program's ops."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class OpTime:
 
 
 class Profile:
-    """What `Program.profile` measured.
+    """The measurements of `Program.profile`.
 
     Attributes
     ----------
     replays : int
-        How many replays were timed.
+        The number of timed replays.
     seconds : float
-        How long one replay takes, with the wait.
+        The time of one replay, with the wait.
     ops : list of OpTime
-        The ops by name, those that take longest first.
+        The ops by name, those with the longest time first.
     """
 
     def __init__(self, name: str, replays: int, took: float, ops: list[OpTime]) -> None:
@@ -93,19 +93,19 @@ def profile(program: Program, replays: int, warmup: int, inputs: tuple[NDArray, 
 
 
 def _op_times(program: Program, trace: Trace, replays: int) -> list[OpTime]:
-    """Return what ran inside the replays, by name."""
+    """Return the times inside the replays, by name."""
     counts, totals = Counter[str](), Counter[str]()
     for op in trace.summary().ops:
         counts[op.name] += op.count
         totals[op.name] += op.total
-    # A replay lasts from its first step to its last: it is no work of its own.
+    # A replay lasts from its first step to its last: it is not work of its own.
     entries = trace.ops
     outer = np.unique(entries["parent"][entries["parent"] != NO_OP])
     for entry in entries[outer]:
         if trace.names[entry["name"]] == program.name:
             counts[program.name] -= 1
             totals[program.name] -= int(entry["ended"] - entry["started"])
-    # A step that falls into parts has an entry for each. Small calls run ops as they were recorded, each whole.
+    # A step in parts has an entry for each. Small calls run ops as recorded, each whole.
     known = Counter(program._compiled.names)
     if not known.keys() <= counts.keys():
         known.clear()

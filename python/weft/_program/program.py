@@ -27,7 +27,7 @@ _SHOWN = 200  # ops in a notebook
 
 @final
 class Program:
-    """What was recorded of one call, or of one block, with its plan.
+    """A recorded call, or a recorded block, with its plan.
 
     Made by `weft.program` and `weft.capture`.
 
@@ -63,24 +63,24 @@ class Program:
     ) -> None:
         self.name = name
         self._planned = compiled
-        self._abandoned = False  # whether an exception has left its block
+        self._abandoned = False  # whether its block ended by an exception
         self._structure = structure
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
-        self._known = known  # the values of the names that the function reads
-        self._heard = False  # whether the tape goes on from results of calls
+        self._known = known  # the values of the function's outer names
+        self._heard = False  # whether the tape continues from results of calls
         self._taped: Taped | None = None  # the recorded program; without it, the function itself
 
     @property
     def _structured(self) -> Structure:
-        """What a call returns, made of what a replay returns."""
-        assert self._structure is not None  # of a block nothing is called
+        """The structure of a call's result, made from a replay's results."""
+        assert self._structure is not None  # a block has no calls
         return self._structure
 
     @property
     def _compiled(self) -> Compiled:
-        """What is replayed."""
+        """The compiled recording."""
         if self._planned is None:
             if self._abandoned:
                 raise CaptureError(f"the program {self.name!r} was not recorded: an exception has left its block")
@@ -99,12 +99,12 @@ class Program:
 
     @property
     def eager_nbytes(self) -> int:
-        """Bytes of all results together, were each kept to the end."""
+        """Bytes of all results together, if each were kept to the end."""
         return self._compiled.eager_nbytes
 
     @property
     def eager_peak_nbytes(self) -> int:
-        """The most bytes that live at one time in the order in which the ops were recorded."""
+        """The most bytes that live at one time in the order of the recording."""
         return self._compiled.eager_peak_nbytes
 
     @property
@@ -114,7 +114,7 @@ class Program:
 
     @property
     def states(self) -> tuple[NDArray, ...]:
-        """The arrays that the program reads or mutates where they lie: those that its function closes over."""
+        """The arrays that the program reads or mutates in place: those from the function's closure."""
         known = self._known
         return tuple(
             next((array for array in known if array._shares_buffer(state)), state) for state in self._compiled.states
@@ -122,18 +122,18 @@ class Program:
 
     @property
     def graph(self) -> Graph:
-        """The ops as a graph: entries are buffers in their versions, what must wait for what else are control dependencies.
+        """The ops as a graph: entries are versions of buffers, all other orders are control dependencies.
 
-        Ops are those of the registry with their attributes, so that the passes of `weft.graph` run on it. A buffer in another
-        layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``; callables and what else
-        has no rule are nodes ``recorded``.
+        Ops are those of the registry with their attributes, so that the passes of `weft.graph` run on it. A buffer in
+        another layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``.
+        Callables, and all other steps without a rule, are nodes ``recorded``.
         """
         found: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts)
         return found
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The names of the parameters whose arrays a replay takes, one for each array."""
+        """The names of the parameters of a replay's arrays, one for each array."""
         return self._arguments
 
     def replay(self, sequential: bool | None = None, *, arguments: Sequence[NDArray] = ()) -> tuple[NDArray, ...]:
@@ -142,7 +142,7 @@ class Program:
         Parameters
         ----------
         sequential : bool, optional
-            Whether its ops run one by one, in the order in which they were recorded; by default as the program was made.
+            Whether its ops run one by one, in recorded order; by default as the program was made.
         arguments : sequence of NDArray
             One for each of `arguments`, of the same layouts as those recorded. A captured block takes none.
 
@@ -189,7 +189,7 @@ class Program:
     def profile(self, replays: int = 20, *, warmup: int = 3, arguments: Sequence[NDArray] = ()) -> Profile:
         """Replay the program and time its ops.
 
-        Where it has collectives (`weft.distributed`), all ranks call this, or none.
+        If it has collectives (`weft.distributed`), all ranks call this, or none.
 
         Parameters
         ----------
@@ -210,9 +210,9 @@ class Program:
         return profile(self, replays, warmup, self._inputs(arguments))
 
     def timeline(self, path: str | os.PathLike[str], *, arguments: Sequence[NDArray] = ()) -> None:
-        """Replay the program twice, and draw when the ops of the second replay ran.
+        """Replay the program twice, and draw the times of the second replay's ops.
 
-        These replays are like any: they mutate what the program mutates. Where it has collectives (`weft.distributed`), all
+        These replays are like any: they mutate the program's arrays. If it has collectives (`weft.distributed`), all
         ranks call this, or none.
 
         Parameters
@@ -227,7 +227,7 @@ class Program:
         timeline(self, path, self._inputs(arguments))
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the program's `graph`, whose arrows are needs.
+        """Draw the program's `graph` with its dependencies as arrows.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Program:
         path.write_text(self._drawing(svg=path.suffix == ".svg"), encoding="utf-8")
 
     def _drawing(self, *, svg: bool, first: int | None = None) -> str:
-        """Return the graph, or that of the `first` ops, drawn with its shapes."""
+        """Return a drawing of the graph, or of the `first` ops, with its shapes."""
         graph: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts, first)
         return graph_draw(graph_infer_shape(graph._core, {}, "__shape__"), svg)
 
@@ -253,7 +253,7 @@ class Program:
         return blank(self._layouts, self._compiled.engine)
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] # notebooks call it
-        """Return the program's drawing and figures, for a notebook; of a long one only the figures and the first ops."""
+        """Return the program's drawing and figures, for a notebook; for a long one the figures and the first ops."""
         from weft._trace.markup import pictured, table  # noqa: PLC0415 - for notebooks
         from weft._trace.units import amount  # noqa: PLC0415 - likewise
 
@@ -272,7 +272,7 @@ class Program:
         return f"<weft.Program {self.name!r}: {self.ops} ops, {self.nbytes} bytes>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the function and what it was called with: it is recorded anew where it is loaded."""
+        """Pickle as the function and the arguments: the program is recorded anew after loading."""
         if self._source is None:
             raise ArgumentTypeError(
                 f"the program {self.name!r} was captured as a block, and a block cannot be pickled: make it a function "

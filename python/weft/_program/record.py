@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import weakref
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft import _core
-from weft._core import NDArray
+from weft._core import NDArray, Scope
 from weft._engine.default import get_engine
 from weft._ops.creation import asarray
 from weft._program.backward import Graded, Inseparable
 from weft._program.foreign_rng import Generators
 from weft._program.guards import Name, names_of
 from weft._program.trees import arrays_of, check_kept, describe, replaced, structure_of
-from weft._tape.leaves import is_own_leaf
+from weft._tape.leaves import is_own_leaf, is_stored
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     from weft._program.tape_node import Parted
     from weft._program.trees import Structure
 
+#: What stands for the arrays of a call in the recording of this context, each with its array.
+_ARGUMENTS: ContextVar[tuple[tuple[NDArray, Any], ...]] = ContextVar("weft.program.arguments", default=())
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How programs are planned and run, as given to `weft.program`."""
+    """The options of `weft.program` for plans and runs."""
 
     memory: str = "balanced"
     sequential: bool = False
@@ -40,26 +44,26 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recording, planned.
+    """A planned recording.
 
     Parameters
     ----------
     compiled : Compiled
-        What is replayed.
+        The compiled recording.
     structure : tuple
-        What a call returns, made of what a replay returns.
+        The structure of a call's result, made from a replay's results.
     names : sequence of Name
-        What the function, and programs inlined in it, read elsewhere: as it was before the recording.
+        The outer names of the function, and of programs inlined in it, before the recording.
     arguments : sequence of str
         For each array that a replay takes, the parameter that it comes from.
     known : sequence of NDArray
-        The arrays among what those names are bound to.
+        The arrays among the bindings of those names.
     drawn : sequence of str
-        Generators that are not weft's, and from which numbers were drawn.
+        Generators of other libraries that were drawn from.
     heard : bool
-        Whether gradients may be asked for of what a call returns or changes: a replay would not be on the tape.
+        Whether a gradient may be requested of a call's results or changes: a replay would not be on the tape.
     pull, parted : optional
-        The way back, where it is a program of its own, and both parts. `compiled` is the first one then.
+        The way back, if it is a program of its own, and both parts. `compiled` is the first one then.
     """
 
     compiled: Compiled
@@ -75,12 +79,12 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """How the tape knows the arguments of a call that is recorded, and what is wanted of it.
+    """How the tape knows the arguments of a recorded call, and whether the way back is wanted.
 
     Parameters
     ----------
     standings : sequence of int
-        Of each array: 0 not at all, 1 as a leaf by `requires_grad`, 2 as anything else.
+        Of each array: 0 not at all, 1 as a leaf by `requires_grad`, 3 as one whose gradient nobody stores, 2 as anything else.
     readonly : sequence of bool
         Whether the function may not write to it.
     parts : bool
@@ -100,9 +104,15 @@ class Tape:
         """Describe the arrays of a call."""
         graded = [isinstance(leaf, NDArray) and leaf.requires_grad for leaf in leaves]
         standings = [
-            0 if not known else 1 if is_own_leaf(leaf) else 2 for known, leaf in zip(graded, leaves, strict=True)
+            0 if not known else 2 if not is_own_leaf(leaf) else 1 if is_stored(leaf) else 3
+            for known, leaf in zip(graded, leaves, strict=True)
         ]
         return cls(standings, [isinstance(leaf, np.ndarray) or leaf.readonly for leaf in leaves], parts)
+
+
+def argument_of(x: object) -> object:
+    """Return the array of a call that an array stands for in the recording of this context; None for any other."""
+    return next((leaf for placeholder, leaf in _ARGUMENTS.get() if placeholder is x), None)
 
 
 def engine_for(leaves: Sequence[Any]) -> Engine:
@@ -111,12 +121,12 @@ def engine_for(leaves: Sequence[Any]) -> Engine:
 
 
 def copied(leaves: Sequence[Any], engine: Engine) -> tuple[NDArray, ...]:
-    """Return the arrays of a call with NumPy's copied."""
+    """Return the arrays of a call, with copies of NumPy's."""
     return tuple(leaf if isinstance(leaf, NDArray) else asarray(leaf, copy=True, engine=engine) for leaf in leaves)
 
 
 def inlining(function: Callable[..., Any], instance: object) -> bool:
-    """Note what a program reads that is called while this thread records another, and return whether it does."""
+    """Note the outer names of a function called while this thread records, and return whether it does."""
     recording = _core.recording()
     names: dict[Any, Name] | None = None if recording is None else recording.names
     if names is None:
@@ -142,16 +152,16 @@ def record(
     call: Callable[[Sequence[Any]], Any],
     tape: Tape | None = None,
 ) -> Recorded:
-    """Run a function once without running any of its ops, and plan what it would do.
+    """Run a function once without running any of its ops, and plan the run.
 
     Parameters
     ----------
     title : str
         The program's name.
     function : callable
-        Whose code says what is read elsewhere.
+        The function; its code names its outer names.
     instance : object
-        What its first parameter is bound to, or None.
+        The binding of its first parameter, or None.
     arguments : dict
         The arguments by name, in the order of the parameters.
     options : Options
@@ -159,14 +169,14 @@ def record(
     call : callable
         Calls the function with arguments in that order.
     tape : Tape, optional
-        How the tape knows the arguments; by default as they say, and what is heard is not parted.
+        How the tape knows the arguments; by default as they say, and heard calls are not parted.
 
     Raises
     ------
     CaptureError
         If the function asks for a value, or changes a container that it was given.
     Inseparable
-        If a way back was asked for that is no program of its own.
+        If the wanted way back cannot be a program of its own.
     """
     per_name = {name: arrays_of(value) for name, value in arguments.items()}
     leaves = [leaf for found in per_name.values() for leaf in found]
@@ -178,7 +188,7 @@ def record(
     made: list[NDArray] = []
     pull: Pull | None = None
     try:
-        recording.begin(names)  # in here, for interrupts come at any line
+        recording.begin(names)  # inside, because interrupts come at any line
         graded = Graded(
             [recording.argument(array, readonly=kept) for array, kept in zip(given, tape.readonly, strict=True)],
             tape.standings,
@@ -186,7 +196,7 @@ def record(
         placeholders = graded.given
         passed = list(_replaced(arguments, iter(placeholders)))
         kept = list(_replaced(arguments, iter(placeholders)))
-        with graded.bounded():
+        with graded.bounded(), Scope((_ARGUMENTS, tuple(zip(placeholders, leaves, strict=True)))):
             result = call(passed)
         if tape.parts:
             graded.check_bounds()
@@ -238,13 +248,13 @@ def record(
 
 
 def _read_by(function: Callable[..., Any], instance: object) -> tuple[dict[Any, Name], Generators]:
-    """Return what a function reads elsewhere, and generators that it may draw from, as they are before it runs."""
+    """Return the outer names of a function, and generators that it may draw from, before it runs."""
     names = {(name.text, id(name.guard[1])): name for name in names_of(function, instance)}
     return names, Generators(names.values())
 
 
 def _bound(names: Iterable[Name], compiled: Compiled) -> list[NDArray]:
-    """Return the states among what names are bound to."""
+    """Return the states among the bindings of names."""
     found = [array for name in names for array in arrays_of(name.guard[-1]) if isinstance(array, NDArray)]
     return [array for array in found if any(array._shares_buffer(state) for state in compiled.states)]
 

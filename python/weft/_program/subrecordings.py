@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
     from weft._core import TapeNode
 
-#: Inputs of a node of the tape whose values it may keep.
+#: Inputs of a node at most that the tape can keep values of.
 KEPT = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a part depends on from outside of it, beside its inputs: entries of the tape."""
+    """The entries of the tape from outside that a part depends on, besides its inputs."""
 
     outside: list[tuple[TapeNode, int]]
 
@@ -35,25 +36,25 @@ class Heard:
 
 
 def moment() -> int:
-    """Return a number that nodes made from now on are above."""
+    """Return a number below those of all nodes made from now on."""
     return tape_keep(None, ()).order
 
 
 def heard_in(results: Iterable[Any], own: list[TapeNode], since: int) -> Heard | None:
-    """Return what the tape has heard of results that were computed since, or None if that is nothing."""
+    """Return the tape's entries behind results computed since, or None if there are none."""
     heads = [found[0] for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
     return Heard(outside_entries(heads, own, since)) if heads else None
 
 
 def handle_of(x: NDArray, *, leaf: bool, heard: bool) -> tuple[NDArray, TapeNode | None]:
-    """Return a handle of its own on an array, and the node by which its gradient is asked for."""
+    """Return a new handle on an array, and the node for its gradient."""
     op = get_op("tape.identity") if heard and tape_entry(x) is not None else None
     found: tuple[NDArray, TapeNode | None] = tape_apart(x, op, leaf=leaf)
     return found
 
 
 def leaf_of(x: NDArray, given: NDArray, nodes: list[TapeNode]) -> NDArray:
-    """Return what stands for an array in a part: where the tape would hear of `given`, a leaf, whose node `nodes` gets."""
+    """Return an array's placeholder in a part: a leaf, with its node in `nodes`, if the tape would hear `given`."""
     if not tape_hears((given,)):
         return x
     made, node = handle_of(x, leaf=True, heard=False)
@@ -67,44 +68,45 @@ def own_result(part: _core.Part, x: NDArray, made: Sequence[NDArray]) -> NDArray
     return x if part.makes(x) and not any(x._shares_buffer(other) for other in made) else fresh(x)
 
 
-class Again:
-    """The tape's op of a node that stands for a part: a loop or a choice, whose rule computes the part once more."""
+class Again(ABC):
+    """The op of a node that stands for a part, a loop or a choice: its rule computes the part once more."""
 
     name = ""
 
     def attribute(self, key: str, default: object = None) -> Any:
-        """Return the rule, as an op does, and that it takes None for the gradient of a result that nothing depends on."""
+        """Return the rule, under the names of an op's attributes; it takes None as the gradient of an unused result."""
         return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
 
+    @abstractmethod
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
-        raise NotImplementedError
+        """Return the gradients of the arrays that the part reads."""
 
 
 def fresh(x: NDArray) -> NDArray:
-    """Return a copy, row after row."""
+    """Return a contiguous copy."""
     made = beside(x, x.shape, x.dtype)
     copy_elements(made, x)
     return made
 
 
 def as_arrays(value: Any) -> Any:
-    """Return a structure with NumPy's arrays as arrays."""
+    """Return a structure with arrays in place of NumPy's."""
     return replaced(value, as_array)
 
 
 def note_names(function: Callable[..., Any]) -> None:
-    """Let the recording know what a function reads elsewhere."""
+    """Add a function's outer names to the recording."""
     inlining(getattr(function, "__func__", function), getattr(function, "__self__", None))
 
 
 def once(name: str, run: Callable[[], Any], engine: _core.Engine) -> tuple[Any, dict[int, NDArray]]:
-    """Record what `run` asks for, and run that once.
+    """Record the calls of `run`, and run them once.
 
     Returns
     -------
     (object, dict)
-        What `run` returned, and by identity of arrays in it those that have values. None in place of it if it returned
-        that: then nothing is run.
+        The result of `run`, and the arrays in it with values, by identity. None if `run` returned None: then nothing is
+        run.
     """
     recording = _core.Recording(engine, name)
     try:
@@ -128,7 +130,7 @@ def shown(arrays: Sequence[Any]) -> str:
 
 
 def form_of(value: Any) -> str:
-    """Return what is the same for two structures that differ in their arrays alone."""
+    """Return a text that is equal for two structures if they differ only in their arrays."""
     kinds = [type(leaf).__name__ if isinstance(leaf, NDArray) else repr(leaf) for leaf in leaves_of(value)]
     return f"{replaced(value, lambda _: _ARRAY)!r} {kinds}"
 

@@ -29,7 +29,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def shown_view(view: _View) -> str:
-    """Return an operand in words: what it is and its layout."""
+    """Return an operand in words: its kind and its layout."""
     text = f"{view['dtype']}[{', '.join(map(str, view['shape']))}]"
     kind = view["kind"]
     number = view["buffer"] if view["number"] is None else view["number"]
@@ -44,12 +44,12 @@ class Summary:
     name : str
         The program's.
     compiled : Compiled
-        What is replayed.
+        The compiled recording.
 
     Attributes
     ----------
     rows : list of tuple of str
-        For each op its number, name, operands, results, the ops that it waits for, and where it was called.
+        For each op its number, name, operands, results, the ops that it waits for, and the place of its call.
     """
 
     def __init__(self, name: str, compiled: Compiled) -> None:
@@ -97,5 +97,5 @@ class Summary:
 
 
 def _offsets(views: Sequence[_View]) -> str:
-    """Return where in the arena results lie."""
+    """Return the places of results in the arena."""
     return " ".join("" if view["arena_offset"] is None else str(view["arena_offset"]) for view in views).strip()

@@ -6,15 +6,15 @@ from weft._core import Scope
 
 
 def eager() -> Scope:
-    """Switch all programs of the process off for a block, to debug: their functions run as if they were not decorated.
+    """Switch all programs of the process off for a block, to debug: their functions run without the decorator.
 
-    Inside, breakpoints, ``print`` and values work in the function as anywhere else. Blocks may nest; programs are on again
-    after the last one. Recorded programs are kept, and `Program.replay` still replays.
+    Inside, breakpoints, ``print`` and values work in the function as anywhere else. Blocks may nest; programs are on
+    again after the last one. Recorded programs are kept, and `Program.replay` still replays.
 
     Returns
     -------
     Scope
-        The block's context manager, and a decorator of functions whose calls are such blocks.
+        The block's context manager, also a decorator of functions whose calls are such blocks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Calls of programs that the tape listens to: one node each, whose gradient is a program."""
+"""Calls of programs that the tape listens to: one node each, with a program as its gradient."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from weft._program.backward import Pull
 
     Arrays: TypeAlias = "Sequence[NDArray | None]"
-    #: The compiled parts, where the second's arguments come from, numbers of what is kept, arguments that are written to,
-    #: whether nothing else is done, and a number for the first part.
+    #: The compiled parts, the sources of the second's arguments, numbers of kept values, arguments that are written to,
+    #: whether there are no other effects, and a number for the first part.
     Parted: TypeAlias = "tuple[Compiled | None, Compiled, list[tuple[str, int]], list[int], list[int], bool, int]"
 
     class Owner(Protocol):
         """The function of a program."""
 
         def pulled(self, taped: Taped, dys: Arrays, sums: Arrays) -> tuple[Pull, Parted]:
-            """Record anew, for gradients and sums of these layouts; Inseparable if that cannot be."""
+            """Record anew, for gradients and sums of these layouts; Inseparable if that is impossible."""
             ...
 
         def made(self, taped: Taped, given: Sequence[NDArray]) -> list[NDArray]:
-            """Call the function as it is, and return the arrays that a replay would have made."""
+            """Call the function itself, and return the arrays that a replay would have made."""
             ...
 
 
@@ -57,7 +57,7 @@ class _Back:
         self._there = [each is not None for each in pull.gradients]
 
     def run(self, values: Mapping[str, Any]) -> list[NDArray | None]:
-        """Return a gradient, or None, for each argument that is wanted and each leaf outside."""
+        """Return a gradient, or None, for each wanted argument and each outside leaf."""
         made = iter(self.program.run(tuple(values[kind][number] for kind, number in self.sources)))
         return [next(made) if there else None for there in self._there]
 
@@ -70,7 +70,7 @@ class Taped:
     name : str
         The function's.
     pull, parted
-        What was recorded, and what became of it.
+        The recorded walk, and the parts made from it.
     known : sequence of NDArray
         The arrays that the function refers to, as it knows them.
     template : object
@@ -78,7 +78,7 @@ class Taped:
     """
 
     def __init__(self, name: str, pull: Pull, parted: Parted, known: Sequence[NDArray], template: Any) -> None:
-        assert parted[0] is not None  # both parts were asked for
+        assert parted[0] is not None  # both parts were requested
         self.name, self.pull, self.template = name, pull, template
         self.first: Compiled = parted[0]
         self.kept, self.digest = parted[3], parted[6]
@@ -89,7 +89,7 @@ class Taped:
         read = [source for source in parted[2] if source[0] in {"argument", "result"}]
         self._arguments = {number for kind, number in read if kind == "argument"}
         self._results = {number for kind, number in read if kind == "result"}
-        # Values that the gradient reads in place. The handle of the function tells of later writes.
+        # Values that the gradient reads in place. The handle of the function notices later writes.
         states = self._default.program.states
         leaves = [node.leaf for node in pull.outside]
         self._states = [
@@ -103,7 +103,7 @@ class Taped:
         return all(_is_leaf_of(node) for node in self.pull.outside)
 
     def run(self, owner: Owner, given: tuple[NDArray, ...]) -> tuple[NDArray, ...]:
-        """Call the function's program with these arguments, and note that; return what it makes."""
+        """Run the function's program with these arguments, and note it; return its results."""
         pull = self.pull
         for number in pull.targets:
             tape_check_target(self.name, given[number])
@@ -128,7 +128,7 @@ class Taped:
     def gradients(
         self, owner: Owner, dys: Arrays, sums: Arrays, values: dict[str, Any], likes: Sequence[Any]
     ) -> list[NDArray | None]:
-        """Return the gradients of the arguments that are wanted and of what is outside, with the sums added."""
+        """Return the gradients of the wanted arguments and of outside leaves, with the sums added."""
         others = [values[kind][number] for kind, number in self._default.sources if kind != "seed"]
         dys, sums = _disjoint(dys, others), _disjoint(sums, others)
         back = self._back(owner, dys, sums)
@@ -150,7 +150,7 @@ class Taped:
         return self._others[key]
 
     def _recorded(self, owner: Owner, dys: Arrays, sums: Arrays) -> _Back | None:
-        """Record the gradient for these layouts; None if the function does something else by now."""
+        """Record the gradient for these layouts; None if the function has changed since."""
         try:
             with self.surroundings():
                 pull, parted = owner.pulled(self, dys, sums)
@@ -161,7 +161,7 @@ class Taped:
         return _Back(pull, parted) if same and known else None
 
     def surroundings(self) -> Scope:
-        """Let the function find what it found when it was recorded."""
+        """Restore the surroundings of the recording for the function."""
         return Scope((TRAINING, self._training), (LISTENING, True), paused=False)
 
 
@@ -195,7 +195,7 @@ def _sum(one: NDArray | None, other: NDArray | None) -> NDArray | None:
 
 
 class _Held:
-    """What a call keeps for its gradient: it goes when the tape lets it go."""
+    """The values that a call keeps for its gradient, for as long as the tape keeps them."""
 
     __slots__ = ("arguments", "kept")
 
@@ -205,18 +205,18 @@ class _Held:
 
 
 class _Call:
-    """What the tape knows of one call: the op of a node."""
+    """The op of a node that stands for a call, as the tape sees it."""
 
     def __init__(self, taped: Taped, owner: Owner, given: Sequence[NDArray]) -> None:
         self.name = taped.name
         self._taped, self._owner = taped, owner
         self.kept: dict[int, NDArray] = {}
-        # For gradients of gradients alone, which compute the function again.
+        # Only for gradients of gradients, which compute the function again.
         self.arguments = [(bare(x), x.version) for x in given]
         self.beside: dict[int, int] = {}
 
     def attribute(self, key: str, default: object = None) -> Any:
-        """Return the rule, as an op does, and how it wants to be called."""
+        """Return the rule, under the names of an op's attributes, and the form of its calls."""
         rules = {"gradient": self._rule, "gradient_takes_none": True, "gradient_takes_sums": True}
         return rules.get(key, default)
 
@@ -248,7 +248,7 @@ class _Call:
         *,
         heard: bool,
     ) -> list[NDArray | None]:
-        """Compute the function once more as it is, and walk back through its ops, heard themselves."""
+        """Compute the function itself once more, and walk back through its ops, which the tape hears."""
         taped, pull = self._taped, self._taped.pull
         if not taped.is_pure:
             raise GradientError(

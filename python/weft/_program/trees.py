@@ -14,7 +14,7 @@ from weft.errors import ArgumentTypeError, CaptureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The results of a call, as `weft._core.Signatures` reads them: a kind, its data, its parts.
+#: The results of a call in the form of `weft._core.Signatures`: a kind, its data, its parts.
 Structure: TypeAlias = "tuple[Any, ...]"
 
 
@@ -32,7 +32,7 @@ def arrays_of(value: object) -> list[Any]:
 
 
 def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:
-    """Return `value` with other arrays in it; what holds no array stays the same object, but for lists and dicts.
+    """Return `value` with other arrays in it; parts without arrays stay the same objects, except lists and dicts.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:
 
 
 def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
-    """Return all that is in `value` and is no container, in order; what is of the class `whole` is none.
+    """Return all values in `value` that are not containers, in order; a value of the class `whole` is not one.
 
     Examples
     --------
@@ -64,16 +64,16 @@ def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
 
 
 def check_kept(name: str, value: Any, copy: Any) -> None:
-    """Raise if a recorded function has changed a list, a dict or a dataclass that it was given: no replay would.
+    """Raise if a recorded function has changed a list, a dict or a dataclass among its arguments: no replay would.
 
     Parameters
     ----------
     name : str
         The argument's name.
     value : object
-        What the function was given, by now.
+        The argument in its present state.
     copy : object
-        What it was given, made anew.
+        The argument, made anew.
 
     Raises
     ------
@@ -106,23 +106,23 @@ def _changed(name: str, value: object) -> CaptureError:
 def structure_of(
     result: object, made: list[NDArray], given: dict[int, int], always: Callable[[NDArray], bool]
 ) -> Structure:
-    """Describe a result, and collect the arrays that a replay is to make.
+    """Describe a result, and collect the arrays for a replay to make.
 
     Parameters
     ----------
     result : object
-        What the function returned.
+        The function's result.
     made : list of NDArray
         Gets the arrays that are neither arguments nor states.
     given : dict
-        By identity, which argument an array is.
+        The argument of an array, by the array's identity.
     always : callable
-        Whether an array is one that was there before, and stays what it is.
+        Whether an array is from before the recording, and is returned as it is.
 
     Raises
     ------
     ArgumentTypeError
-        If the result holds what is neither an array nor a value that never changes.
+        If the result holds a value that is neither an array nor unchangeable.
     """
     if isinstance(result, NDArray):
         return _array_of(result, made, given, always)
@@ -154,7 +154,7 @@ def _array_of(
 
 
 def _is_value(result: Any) -> bool:
-    """Return whether a result never changes, and is equal to more than itself."""
+    """Return whether a result never changes, and can equal other objects."""
     kind = class_of(result)
     hashes: Any = kind.__hash__
     return issubclass(kind, (type, type(None), slice)) or (hashes is not None and hashes is not object.__hash__)
@@ -176,7 +176,7 @@ def _named(kind: Any, *parts: object) -> Any:
 
 
 def describe(value: Any) -> str:
-    """Return what a signature knows of a value, in words.
+    """Return a signature's knowledge of a value, in words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""State that is made while a thread records, and must not be part of what is recorded."""
+"""State that is made while a thread records, and must not become part of the recording."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 def outside(make: Callable[[], T]) -> T:
-    """Return what `make` makes, now, though this thread may be recording a program.
+    """Return the result of `make`, computed now, even while this thread records a program.
 
-    What is made in a recording has its place in the program alone; parameters and an optimizer's state outlive it.
+    Arrays made in a recording exist only in the program; parameters and an optimizer's state outlive it.
     """
     if recording() is None:
         return make()

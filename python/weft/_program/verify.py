@@ -1,4 +1,4 @@
-"""Calls checked against eager ones."""
+"""Checks of calls against eager ones."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from weft._program.function import ProgramFunction
     from weft._program.program import Program
 
-#: Up to so many bytes a copy costs less than the question whether one is needed.
+#: Up to this many bytes a copy costs less than the test whether one is needed.
 _FEW = 1 << 14
 
 
 class _Bits:
-    """An array's values, or why it has none."""
+    """An array's values, or the reason why it has none."""
 
     __slots__ = ("data", "facts")
 
     def __init__(self, value: Any, overwritten: Sequence[NDArray] = ()) -> None:
-        """Take the bits where they lie; a copy, if they are few or overlap arrays that are about to be overwritten."""
+        """Take the bits in place; as a copy, if they are few or overlap arrays that are about to be overwritten."""
         self.data: bytes | np.ndarray[Any, Any] = b""
         self.facts: tuple[Any, ...]
         if not isinstance(value, (NDArray, np.ndarray, np.generic)):
@@ -51,7 +51,7 @@ class _Bits:
             self.data = np.ascontiguousarray(array)
 
     def differs(self, other: _Bits) -> bool:
-        """Whether a bit, a shape, a dtype or an error is another one."""
+        """Whether a bit, a shape, a dtype or an error differs."""
         if self.facts != other.facts:
             return True
         if isinstance(self.data, bytes) or isinstance(other.data, bytes):
@@ -60,14 +60,14 @@ class _Bits:
 
 
 def _words(data: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the bytes as words of eight, and those that are left: what compares fastest, whatever the dtype."""
+    """Return the bytes as words of eight, and the rest: the fastest form to compare, for any dtype."""
     flat = data.reshape(-1).view(np.uint8)
     whole = flat.size // 8 * 8
     return flat[:whole].view(np.uint64), flat[whole:]
 
 
 def _overlap(array: np.ndarray[Any, Any], other: NDArray) -> bool:
-    """Return whether two arrays may share memory; what has failed meanwhile is not asked where it lies."""
+    """Return whether two arrays may share memory; a failed array has no known place."""
     return other.exception() is not None or np.may_share_memory(array, _host(other))
 
 
@@ -76,12 +76,12 @@ def _host(value: Any) -> Any:
 
 
 def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, ...]) -> Any:
-    """Call a function eagerly, put everything back that this changed, replay its program, and compare bits.
+    """Call a function eagerly, undo its changes, replay its program, and compare bits.
 
     Returns
     -------
     object
-        What the replay returned.
+        The result of the replay.
 
     Raises
     ------
@@ -138,9 +138,9 @@ def _makers(program: Program, made: tuple[NDArray, ...], results: list[Any]) -> 
 
 
 def _copy(array: NDArray) -> NDArray | np.ndarray[Any, Any] | None:
-    """Return a copy, or None of an array that has failed.
+    """Return a copy, or None for a failed array.
 
-    Of the host's arrays NumPy makes it: a push would be pending when the function runs, and all that it computes would wait.
+    NumPy copies the host's arrays: a push would still be pending when the function runs, and all its ops would wait.
     """
     if array.exception() is not None:
         return None
@@ -156,7 +156,7 @@ def _difference(
     wanted: list[_Bits],
     makers: dict[str, int],
 ) -> str:
-    """Say what differs, and from which op on."""
+    """Describe the difference, and the first op that shows it."""
     first = ""
     if len(found) != len(wanted):
         what = f"it returns {len(found) - len(names)} more values"
@@ -182,7 +182,7 @@ def _difference(
 
 
 def _origin(program: Program, maker: int | None) -> str:
-    """Say which op makes what differs, and the first one before it that may not do the same each time."""
+    """Name the op that makes the difference, and the first op before it that may vary from run to run."""
     if maker is None:
         return ""
     steps = program._compiled.describe()
@@ -218,7 +218,7 @@ def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Compiled:
 
 
 def _steps(compiled: Compiled) -> list[tuple[Any, ...]]:
-    """Return what is compared of each op; its name first, its line last."""
+    """Return the data of each op for comparisons; its name first, its line last."""
 
     def layout(view: _View) -> tuple[Any, ...]:
         return view["kind"], view["number"], view["shape"], view["dtype"], view["strides"], view["offset"]

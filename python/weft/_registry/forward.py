@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import Input
-from weft._registry.avals import Aval, avals_of, scalar_dtype
+from weft._registry.avals import Aval, scalar_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,5 +104,4 @@ def _infer(op: Op, attributes: dict[str, Any], shapes: Sequence[Any], dtypes: Se
     inputs = [Aval(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     operands, rest = operands_of(attributes, inputs)
     avals = [x if isinstance(x, Aval) else Aval((), scalar_dtype(x.__class__), weak=True) for x in operands]
-    found = op.infer(*avals, **rest)
-    return avals_of(op.name, found)
+    return op._results_of(avals, rest)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from weft._core import Callee, GroupEntry, OpEntry, all_ops, call, canonical_key, find_op
-from weft._registry.avals import Aval, broadcast_of_ufunc, scalar_dtype
+from weft._registry.avals import Aval, avals_of, broadcast_of_ufunc, scalar_dtype
 from weft._registry.defaults import describe_op
 from weft.errors import ArgumentTypeError, GraphError
 
@@ -204,6 +204,16 @@ class Op(Callee):
         ]
         inferred = self.infer(*avals)
         return tuple(each.dtype for each in (inferred if isinstance(inferred, tuple) else (inferred,)))
+
+    def _results_of(self, avals: Sequence[Aval], attributes: dict[str, Any]) -> tuple[Aval, ...]:
+        """Return what the rule says of the results, for attributes that the op has: rules that take any would swallow others."""
+        if attributes:
+            names = self._entry.attribute("attribute_names", None)
+            if names is not None and not attributes.keys() <= set(names):
+                strange = next(name for name in attributes if name not in names)
+                known = ", ".join(names) or "none"
+                raise ArgumentTypeError(f"op {self.name!r} has no attribute {strange!r}; its attributes: {known}")
+        return avals_of(self.name, self.infer(*avals, **attributes))
 
     def attribute(self, key: str, default: object = _MISSING) -> Any:
         """Return an attribute.

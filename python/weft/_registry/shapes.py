@@ -48,10 +48,13 @@ def as_number(value: SupportsFloat | SupportsIndex, name: str) -> float:
 
 def as_shape(shape: AnyShape) -> Shape:
     """Return a shape given as an integer or a sequence of them, as a tuple."""
-    if is_index(shape):
-        return (operator.index(shape),)
     try:
-        return tuple([operator.index(n) for n in shape])
+        if is_index(shape):
+            return (operator.index(shape),)
+    except TypeError:  # an array of several lengths has the method, and is no number
+        pass
+    try:
+        return tuple([operator.index(n) for n in cast("Sequence[SupportsIndex]", shape)])
     except TypeError:
         raise ArgumentTypeError(
             f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {shape!r}"

@@ -1,1 +1,1 @@
-"""The tape in Python: the noted calls, the walk of gradients, and the functions that ask for them."""
+"""The tape in Python: the noted calls, the walk of gradients, and the functions that start it."""

@@ -1,4 +1,4 @@
-"""`backward` and `gradients`: from a result back to all arrays that say `requires_grad`."""
+"""`backward` and `gradients`: from a result back to all arrays with `requires_grad`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from weft._tape.leaves import is_own_leaf
 
 
 class Gradients(Mapping[NDArray, NDArray]):
-    """Gradients by the arrays that they belong to, each found by itself, not by its values; in the order of the walk.
+    """Gradients by their arrays, in the order of the walk; an array is found by identity, not by its values.
+
+    Those of tensors that require gradients without storing them (`weft.tensor.Tensor.stores_grad`) are found when they are
+    asked for, but are not among those that are listed: no optimizer takes these tensors for parameters.
 
     Examples
     --------
@@ -24,14 +27,18 @@ class Gradients(Mapping[NDArray, NDArray]):
     (NDArray([3., 3.]), 1)
     """
 
-    def __init__(self, pairs: Any) -> None:
+    def __init__(self, pairs: Any, others: Any = ()) -> None:
         self._pairs: dict[int, tuple[NDArray, NDArray]] = {id(x): (x, gradient) for x, gradient in pairs}
+        self._others: dict[int, tuple[NDArray, NDArray]] = {id(x): (x, gradient) for x, gradient in others}
 
-    def __getitem__(self, x: NDArray) -> NDArray:
-        """Return the gradient of an array."""
+    def __getitem__(self, x: NDArray | int) -> NDArray:
+        """Return the gradient of an array; ``id(x)`` finds it, too, as in SINGA."""
+        number = x if isinstance(x, int) else id(x)
         try:
-            return self._pairs[id(x)][1]
+            return (self._pairs.get(number) or self._others[number])[1]
         except KeyError:
+            if isinstance(x, int):
+                raise KeyError(f"no gradient of an array whose id() is {x}: name the array itself") from None
             why = "What was computed before requires_grad was set does not count: set it first"
             if getattr(x, "requires_grad", False) and not is_own_leaf(x):
                 why = (
@@ -44,14 +51,15 @@ class Gradients(Mapping[NDArray, NDArray]):
 
     def __contains__(self, x: object) -> bool:
         """Return whether there is a gradient of an array."""
-        return id(x) in self._pairs
+        number = x if isinstance(x, int) else id(x)
+        return number in self._pairs or number in self._others
 
     def __iter__(self) -> Iterator[NDArray]:
         """Return the arrays."""
         return (x for x, _ in self._pairs.values())
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of arrays."""
         return len(self._pairs)
 
     def __repr__(self) -> str:
@@ -66,9 +74,9 @@ def backward(
     retain: bool = False,
     create_graph: bool = False,
 ) -> Iterator[tuple[NDArray, NDArray]]:
-    """Yield the arrays that `y` was computed from and that say `requires_grad`, each with its gradient when it is ready.
+    """Yield the arrays with `requires_grad` that `y` was computed from, each with its gradient when it is ready.
 
-    The last layer's come first, while the gradients of the layers before are still to be pushed: who sends or applies
+    Tensors whose `weft.tensor.Tensor.stores_grad` is False are left out: `gradients` has theirs. The last layer's come first, while the gradients of the layers before are still to be pushed: who sends or applies
     them begins with them.
 
     Parameters
@@ -106,17 +114,23 @@ def backward(
     >>> w
     NDArray([0.5, 0. ])
     """
+    heads = _heads(y, dy)
+    found = _found(heads, retain=retain or create_graph, create_graph=create_graph)
+    return ((x, gradient) for x, gradient, stores in found if stores)
+
+
+def _heads(y: Any, dy: Any) -> list[Any]:
     results = list(y) if isinstance(y, list | tuple) else [y]
     given = [None] * len(results) if dy is None else list(dy) if isinstance(y, list | tuple) else [dy]
-    heads = [head_of(each, seed) for each, seed in zip(results, given, strict=True)]
-    return _pairs(heads, retain=retain or create_graph, create_graph=create_graph)
+    return [head_of(each, seed) for each, seed in zip(results, given, strict=True)]
 
 
-def _pairs(heads: Any, *, retain: bool, create_graph: bool) -> Iterator[tuple[NDArray, NDArray]]:
+def _found(heads: Any, *, retain: bool, create_graph: bool) -> Iterator[tuple[NDArray, NDArray, bool]]:
+    """Yield leaves, their gradients, and whether these are stored."""
     for leaf, _, gradient in walk(heads, retain=retain, heard=create_graph):
         x: NDArray | None = leaf.leaf
         if x is not None:
-            yield x, zeros_like(x) if gradient is None else gradient
+            yield x, zeros_like(x) if gradient is None else gradient, leaf.stores
 
 
 def gradients(
@@ -126,7 +140,7 @@ def gradients(
     retain: bool = False,
     create_graph: bool = False,
 ) -> Gradients:
-    """Return the gradients of `y` by all arrays that it was computed from and that say `requires_grad`.
+    """Return the gradients of `y` by all arrays with `requires_grad` that it was computed from.
 
     Parameters and errors are those of `backward`.
 
@@ -138,4 +152,6 @@ def gradients(
     >>> weft.autograd.gradients(weft.sum(w * w))[w]
     NDArray([2., 4.])
     """
-    return Gradients(backward(y, dy, retain=retain, create_graph=create_graph))
+    found = list(_found(_heads(y, dy), retain=retain or create_graph, create_graph=create_graph))
+    stored = [(x, gradient) for x, gradient, stores in found if stores]
+    return Gradients(stored, [(x, gradient) for x, gradient, stores in found if not stores])

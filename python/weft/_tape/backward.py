@@ -1,4 +1,4 @@
-"""The walk from results back to leaves: rules give gradients of inputs, which are summed where ways meet."""
+"""The walk from results back to leaves: rules give gradients of inputs, which are summed where paths meet."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from weft.errors import GradientError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: Where a walk begins: a node's result, and its gradient.
+#: The start of a walk: a node's result, and its gradient.
 Head = tuple[TapeNode, int, NDArray]
 
 
 class Beyond:
-    """Leaves of a recording that stand for what was computed before it: a walk to all leaves would have gone on there."""
+    """Leaves of a recording for values from before it: a walk to all leaves would have continued beyond them."""
 
     __slots__ = ("met", "nodes")
 
@@ -30,12 +30,12 @@ class Beyond:
         self.met = False
 
 
-#: Those of the recording that is open.
+#: The leaves of the open recording.
 BEYOND: ContextVar[Beyond | None] = ContextVar("weft.autograd.beyond", default=None)
 
 
 class Seen:
-    """What a rule sees of a node of the tape."""
+    """A node of the tape as a rule sees it."""
 
     __slots__ = ("_node", "_outputs", "entries", "inputs", "sums")
 
@@ -43,9 +43,9 @@ class Seen:
         self._node = node
         self.inputs: tuple[Any, ...] = node.inputs
         self.entries = entries
-        """Of each input, node and number of what made it, or None."""
+        """For each input, its node and result number, or None."""
         self.sums = sums
-        """For rules that take them: of each input, the sum of its gradients so far."""
+        """For rules that take them: for each input, the sum of its gradients so far."""
         self._outputs: tuple[Any, ...] | None = None
 
     @property
@@ -55,7 +55,7 @@ class Seen:
 
     @property
     def needs(self) -> tuple[bool, ...]:
-        """Of each input, whether its gradient is asked for."""
+        """For each input, whether its gradient is wanted."""
         return tuple([entry is not None for entry in self.entries])
 
     @property
@@ -79,7 +79,7 @@ def entry_of(y: NDArray) -> tuple[TapeNode, int]:
 
 
 def head_of(y: NDArray, dy: Any) -> Head:
-    """Return where a walk from `y` begins; GradientError if that is no scalar and no gradient is given."""
+    """Return the start of a walk from `y`; GradientError for a non-scalar without a gradient."""
     if not isinstance(y, NDArray):
         raise GradientError(f"gradients are those of an NDArray, not of {type(y).__name__}")
     node, index = entry_of(y)
@@ -93,7 +93,7 @@ def head_of(y: NDArray, dy: Any) -> Head:
 
 
 def like(given: Any, y: NDArray | Outline, name: str) -> NDArray:
-    """Return a gradient that was given for `y`; GradientError if its shape or dtype does not fit."""
+    """Return a given gradient of `y`; GradientError if its shape or dtype does not fit."""
     from weft._call.operands import as_array  # noqa: PLC0415 - as below
 
     found = given if isinstance(given, NDArray) else as_array(given, engine=y.engine)
@@ -121,7 +121,7 @@ def walk(
     Parameters
     ----------
     heads : sequence of (TapeNode, int, NDArray)
-        Where to begin. A result named twice counts twice.
+        The starts. A result named twice counts twice.
     wanted : iterable of TapeNode, optional
         The nodes to go to; by default all leaves.
     retain : bool
@@ -160,11 +160,11 @@ def _ready(leaves: Iterable[TapeNode], sums: _Sums) -> Iterator[tuple[TapeNode, 
 
 
 class _Sums:
-    """Gradients that were added up so far, by node and result."""
+    """Sums of gradients so far, by node and result."""
 
     def __init__(self, *, in_place: bool) -> None:
         self._held: dict[tuple[TapeNode, int], NDArray] = {}
-        self._own: set[tuple[TapeNode, int]] = set()  # sums that nobody else can have seen
+        self._own: set[tuple[TapeNode, int]] = set()  # sums without other users
         self._in_place = in_place
 
     def add(self, entry: tuple[TapeNode, int], gradient: NDArray) -> None:
@@ -184,7 +184,7 @@ class _Sums:
 
 
 def _step(node: TapeNode, sums: _Sums) -> None:
-    """Ask the rule of `node` for the gradients of its inputs, and add them up."""
+    """Compute the gradients of the inputs of `node` by its rule, and add them up."""
     given = [sums.take((node, index)) for index in range(node.count)]
     missing = [at for at, each in enumerate(given) if each is None]
     if len(missing) == len(given):
@@ -207,7 +207,7 @@ def _step(node: TapeNode, sums: _Sums) -> None:
         for at in missing:
             grads[at] = _zeros(outlines[at])
     entries = node.entries
-    takes_sums = op.attribute("gradient_takes_sums", False)  # and returns them with what it adds
+    takes_sums = op.attribute("gradient_takes_sums", False)  # and returns them with its own addition
     so_far = [sums.take(entry) if takes_sums and entry is not None else None for entry in entries]
     found = several(rule(Seen(node, entries, so_far), grads))
     if not node.takes(found):
@@ -223,7 +223,7 @@ def _where(node: TapeNode) -> str:
 
 
 def _fitted(node: TapeNode, found: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return gradients in the dtypes of their inputs; GradientError if there is not one for each, of its shape."""
+    """Return gradients in the dtypes of their inputs; GradientError if one is missing or has another shape."""
     entries = node.entries
     if len(found) != len(entries):
         raise GradientError(
@@ -251,7 +251,7 @@ def _fitted(node: TapeNode, found: tuple[Any, ...]) -> tuple[Any, ...]:
                     f"the gradient rule of {_where(node)} returned a gradient of dtype {gradient.dtype} for input {at}, "
                     f"which has the dtype {seen.dtype}"
                 )
-            gradient = astype(gradient, seen.dtype)  # noqa: PLW2901 - from here on the right one
+            gradient = astype(gradient, seen.dtype)  # noqa: PLW2901 - the right one from here on
         fitted.append(gradient)
     return tuple(fitted)
 

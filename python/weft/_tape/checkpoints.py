@@ -34,10 +34,11 @@ R = TypeVar("R")
 
 
 def checkpoint(fn: Callable[P, R]) -> Callable[P, R]:
-    """Return a function that computes the same as `fn`, and keeps nothing for its gradient but its arguments.
+    """Return a function that computes the same as `fn`, and keeps only its arguments for its gradient.
 
-    When its gradient is computed `fn` is called again: that takes its time once more, and saves the memory of all that it
-    computes on the way. In a program ops are left out whose results are there still. Arrays that it does not get as arguments, such as a layer's parameters, have their gradients too.
+    For the gradient, `fn` is called again: that takes its time once more, and saves the memory of all its intermediate
+    values. In a program, ops with results that still exist are left out. Arrays that are not arguments, such as a
+    layer's parameters, have their gradients too.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def checkpoint(fn: Callable[P, R]) -> Callable[P, R]:
     Returns
     -------
     callable
-        Takes what `fn` takes.
+        The function; the new one takes the same arguments.
 
     Examples
     --------
@@ -74,7 +75,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     inputs: list[NDArray] = [leaves[at] for at in places]
 
     def run(arrays: Sequence[NDArray], *, heard: bool) -> tuple[Any, list[TapeNode]]:
-        """Call the function over handles of its own, and return its result with the nodes of those that have gradients."""
+        """Call the function over handles of its own; return its result, and the nodes of those handles with gradients."""
         found = list(leaves)
         nodes: list[TapeNode] = []
         for at, x in zip(places, arrays, strict=True):
@@ -85,7 +86,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
         given, named = build(found)
         return fn(*given, **named), nodes
 
-    before = tape_keep(None, ()).order  # nodes of the call have larger ones
+    before = tape_keep(None, ()).order  # nodes of the call have larger numbers
     result, nodes = run(inputs, heard=False)
     results, rebuild = flatten(result)
     heads = [found[0] for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
@@ -95,18 +96,18 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     floating = [x for x in inputs if x.dtype.kind in "fc"]
     made = [apart(y) if isinstance(y, NDArray) else y for y in results]
     arrays = tuple(y for y in made if isinstance(y, NDArray))
-    # The arguments are saved, so that writing to them before is an error.
+    # The arguments are saved, so that a write to them before the gradient is an error.
     reads = (1 << min(len(floating), 32)) - 1
     if recording() is not None:
-        reads |= ((1 << min(len(arrays), 32)) - 1) << 32  # what nobody looks at then is not kept in a program
+        reads |= ((1 << min(len(arrays), 32)) - 1) << 32  # values that no rule reads are not kept in a program
     tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)
     return rebuild(made)
 
 
 def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
-    """Return the arrays, some of them as copies that come after `dys`: so what is computed of them again does.
+    """Return the arrays, some as copies that run after `dys`, so that the second computation does, too.
 
-    Where nothing says so a program would compute it as early as may be, and keep it: more than without a checkpoint.
+    Otherwise a program would compute it as early as possible, and keep more memory than without a checkpoint.
     """
     long = [at for at, x in enumerate(arrays) if x.ndim and x.shape[0] > 1 and x.size]
     entries = {at: tape_entry(arrays[at]) for at in long}
@@ -121,18 +122,18 @@ def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
         x = arrays[at]
         with paused():
             made[at] = beside(x, x.shape, x.dtype)
-            # A row comes to lie where something of the gradient lay: so it is copied after that.
+            # The first row overwrites an element of the gradient: so its copy runs after the gradient.
             copy_elements(made[at].reshape(-1)[:1], last.reshape(-1)[:1].astype(x.dtype))
             copy_elements(made[at][:1], x[:1])
             copy_elements(made[at][1:], x[1:])
         entry = entries.get(at)
         if entry is not None and isinstance(entry[0].op, _Again):
-            entry[0].assume(entry[1], made[at])  # the copy stays until then: the array itself need not
+            entry[0].assume(entry[1], made[at])  # the copy stays until then; the array itself need not
     return made
 
 
 def outside_entries(heads: list[TapeNode], own: list[TapeNode], before: int) -> list[tuple[TapeNode, int]]:
-    """Return the entries, made before the call, that its results depend on beside its arguments."""
+    """Return the entries from before the call that its results depend on, besides its arguments."""
     found: dict[tuple[TapeNode, int], None] = {}
     known = set(own)
     rest = [node for node in heads if node not in known]
@@ -151,7 +152,7 @@ def outside_entries(heads: list[TapeNode], own: list[TapeNode], before: int) -> 
 
 
 class _Again:
-    """What the tape knows of the call: the op of a node."""
+    """The op of a node that stands for a call, as the tape sees it."""
 
     name = "checkpoint"
 
@@ -161,7 +162,7 @@ class _Again:
         self._outside = outside
 
     def attribute(self, key: str, default: object = None) -> Any:
-        """Return the rule, as an op does."""
+        """Return the rule, under the names of an op's attributes."""
         return self._rule if key == "gradient" else default
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
@@ -192,9 +193,9 @@ class _Again:
         results = [y for y in flatten(result)[0] if isinstance(y, NDArray)]
         try:
             kept: tuple[Any, ...] = node.outputs if recorded else ()
-        except GradientError:  # overwritten since
+        except GradientError:  # written to since
             kept = ()
-        # What was computed of the results keeps them, mostly: then nobody needs the last ops again, and a program drops them.
+        # Ops on the results mostly keep these. Then the last ops are not needed again, and a program drops them.
         for y, known in zip(results, kept, strict=False):
             entry = tape_entry(y)
             if entry is not None and isinstance(known, NDArray):

@@ -1,4 +1,4 @@
-"""Arrays that require a gradient, and arrays that are set apart from it."""
+"""Arrays that require a gradient, and arrays without one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_differentiable(x: NDArray, name: str) -> None:
 def _requires_grad(self: NDArray) -> bool:
     """Whether gradients are wanted for this array, or for one that it was computed from; True makes it a leaf.
 
-    A leaf keeps its values while the tape listens: what writes to it does so in a block of `weft.autograd.no_grad`.
+    A leaf keeps its values while the tape listens: write to it in a block of `weft.autograd.no_grad`.
     """
     return tape_entry(self) is not None
 
@@ -54,13 +54,26 @@ def is_leaf(x: NDArray) -> bool:
 
 
 def is_own_leaf(x: NDArray) -> bool:
-    """Return whether somebody has set `requires_grad` of this very array: no argument of a function under `weft.grad`."""
+    """Return whether `requires_grad` was set on this very array, not by `weft.grad` on an argument."""
     found = tape_entry(x)
     return found is not None and found[0].leaf is not None
 
 
+def is_stored(x: NDArray) -> bool:
+    """Return whether this very array is a leaf that walks back yield by themselves, as optimizers take it."""
+    found = tape_entry(x)
+    return found is not None and found[0].leaf is not None and found[0].stores
+
+
+def make_leaf(x: NDArray, *, stores: bool) -> None:
+    """Let gradients be wanted for an array, which walks back yield by themselves or, else, only those who ask for it find."""
+    check_differentiable(x, f"an array of shape {x.shape}")
+    tape_forget(x)
+    tape_leaf(x, weakref.ref(x), stores)
+
+
 def is_open(x: NDArray) -> bool:
-    """Return whether a gradient of `x` can be asked for: it was computed from a leaf, and no walk has passed since."""
+    """Return whether a gradient of `x` can be requested: it was computed from a leaf, and no walk has passed since."""
     found = tape_entry(x)
     if found is None:
         return False
@@ -76,7 +89,7 @@ setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - the class is ma
 
 
 def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums") -> tuple[NDArray, TapeNode]:
-    """Return a handle of its own on an array-like, whose gradient can be asked for by the node."""
+    """Return a new handle on an array-like, and the node for its gradient."""
     if isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None:
         raise GradientError(
             f"{name} is {x!r}, and only arrays of floating-point or complex numbers, and such numbers, have gradients: "
@@ -127,9 +140,9 @@ def stop_gradient(  # pyright: ignore[reportOverlappingOverload] - a symbol is n
 @overload
 def stop_gradient(x: ArrayLike, /) -> NDArray: ...
 def stop_gradient(x: ArrayLike | Symbol, /) -> NDArray | Symbol:
-    """Return the array as a constant: what is computed from it has no gradient for what it was computed from.
+    """Return the array as a constant: results computed from it have no gradient through it.
 
-    The result shares the memory of `x`, and nothing is copied. Of a symbol it is a call of the op ``stop_gradient``.
+    The result shares the memory of `x`, and nothing is copied. For a symbol it is a call of the op ``stop_gradient``.
 
     Examples
     --------

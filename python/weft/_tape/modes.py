@@ -1,4 +1,4 @@
-"""Whether the tape listens, and whether layers train: for each thread and each task of asyncio by itself."""
+"""Whether the tape listens, and whether layers train, separately for each thread and each task of asyncio."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from weft._core import Scope, tape_mode
 from weft.errors import ArgumentTypeError
 
-#: None where nobody has said: then the tape listens.
+#: None if not set: then the tape listens.
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
 TRAINING: ContextVar[bool] = ContextVar("weft.autograd.training", default=False)
 tape_mode(LISTENING, TRAINING)
 
 
 def flag(value: object, name: str) -> bool:
-    """Return what is assigned to a switch as a bool; ArgumentTypeError for what only counts as true or false.
+    """Return a value assigned to a switch as a bool; ArgumentTypeError for one that only counts as true or false.
 
     Examples
     --------
@@ -43,9 +43,10 @@ def train(*, mode: bool) -> None:
 
 
 def no_grad() -> Scope:
-    """Let nothing be heard in the block: what it computes needs no gradient, and it may write to leaves.
+    """Pause the tape in the block: results need no gradient there, and writes to leaves are allowed.
 
-    Holds for this thread, or task of asyncio, and what it calls; `weft.grad` and its like listen in the block all the same.
+    Holds for this thread, or task of asyncio, and for all that it calls; `weft.grad` and its like listen in the block
+    all the same.
 
     Examples
     --------
@@ -61,10 +62,10 @@ def no_grad() -> Scope:
 
 
 def listening(*, mode: bool) -> Scope:
-    """Let the tape listen in the block, or not; if it does, even where this thread is paused."""
+    """Let the tape listen in the block, or not; if it does, even while this thread is paused."""
     return Scope((LISTENING, mode), paused=False if mode else None)
 
 
 def paused() -> Scope:
-    """Let nothing be heard that this thread does until the block ends."""
+    """Pause the tape for this thread until the block ends."""
     return Scope(paused=True)

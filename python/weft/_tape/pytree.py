@@ -1,8 +1,8 @@
 """Nested arguments: lists, tuples, dicts, named tuples and dataclasses, taken apart and put together again.
 
-The tape takes subclasses of these, too, and None for a structure without leaves, as optional parameters are; dataclasses are
-made anew by their class. Programs take them `exact`: their core knows a structure by its class, and their leaves are all
-that is no container.
+The tape also takes subclasses of these, and None as a structure without leaves, for optional parameters. Dataclasses
+are rebuilt by calls of their class. Programs take containers `exact`: their core knows a structure by its class, and
+all other values are leaves.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def _is_a(value: object, kind: Any) -> bool:
 
 
 def is_named(kind: Any) -> bool:
-    """Return whether a class is of named tuples."""
+    """Return whether a class is one of named tuples."""
     return tuple in kind.__mro__ and hasattr(kind, "_fields")
 
 
 def fields_of(kind: Any, *, exact: bool = True) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields: all of them, or those that its class is made of."""
+    """Return the names of a dataclass's fields: all of them, or the arguments of its class."""
     listed: Callable[[Any], tuple[Field[Any], ...]] = fields
     return tuple(field.name for field in listed(kind) if exact or field.init)
 
 
 def parts_of(value: Any, *, exact: bool = True) -> list[Any] | None:
-    """Return what a container holds, in order; None if the value is no container."""
+    """Return the items of a container, in order; None if the value is not a container."""
     kind = class_of(value)
     if kind is list or kind is tuple or is_named(kind) or (not exact and _is_a(value, (list, tuple))):
         return list(value)
@@ -54,7 +54,7 @@ def parts_of(value: Any, *, exact: bool = True) -> list[Any] | None:
 
 
 def rebuilt(value: Any, parts: list[Any], *, exact: bool = True) -> Any:
-    """Return a container like `value` that holds `parts`."""
+    """Return a container like `value` with these parts."""
     kind = class_of(value)
     if value is None:
         return None
@@ -69,7 +69,7 @@ def rebuilt(value: Any, parts: list[Any], *, exact: bool = True) -> Any:
 
 
 def of_fields(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:
-    """Return an instance with these fields, without running what its class does when one is made."""
+    """Return an instance with these fields, without running its class's constructor."""
     made = object.__new__(kind)
     for name, part in zip(names, parts, strict=True):
         object.__setattr__(made, name, part)
@@ -77,7 +77,7 @@ def of_fields(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:
 
 
 def walk(value: object, whole: type[Any] | None = None, *, exact: bool = True) -> Iterator[Any]:
-    """Yield all that is in `value` and is no container, in order; a value of the class `whole` is none."""
+    """Yield all values in `value` that are not containers, in order; a value of the class `whole` is not one."""
     parts = None if whole is not None and isinstance(value, whole) else parts_of(value, exact=exact)
     if parts is None:
         yield value
@@ -102,7 +102,7 @@ def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] | None = Non
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Return the leaves of a structure, and what makes one like it of as many others. None has no leaves.
+    """Return the leaves of a structure, and a function that makes one like it from new ones. None has no leaves.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def several(answer: Any) -> tuple[Any, ...]:
 
 
 def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Return a structure of what `function` gives for each leaf.
+    """Return a structure with the results of `function` for each leaf.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _A_VALUE = "a plain value, which does not tell how it was computed: return the a
 
 
 def check_function(usage: str, fn: object) -> None:
-    """Reject what is no function where it is given, not where it would be called."""
+    """Reject an argument that is not a function where it is given, not where it would be called."""
     if not callable(fn):
         name = usage.partition("(")[0]
         raise ArgumentTypeError(f"{name}() takes a function, not {type(fn).__name__}: write weft.{usage}")
@@ -53,8 +53,8 @@ def grad(
     Returns
     -------
     callable
-        Takes what `fn` takes. The gradient of a complex argument is that of the real and the imaginary part, as the real
-        and the imaginary part of one number.
+        A function with the arguments of `fn`. The gradient of a complex argument is that of the real and the imaginary
+        part, as the real and the imaginary part of one number.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
 ) -> Callable[P, tuple[R, Any]]:
-    """Return a function that returns what `fn` returns and its gradients; parameters as in `grad`.
+    """Return a function that returns the results of `fn` and its gradients; parameters as in `grad`.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _scalar(y: Any, fn: Callable[..., Any]) -> Any:
 
 
 def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:
-    """Reject a result that holds values and no array: all its gradients would be zeros."""
+    """Reject a result with values and no array: all its gradients would be zeros."""
     kinds = {type(leaf).__name__: isinstance(leaf, NDArray) for leaf in flatten(result)[0]}
     if kinds and not any(kinds.values()):
         name = getattr(fn, "__name__", "the function")
@@ -164,7 +164,7 @@ def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:
 
 
 class _Call:
-    """One call of a function over leaves of its own."""
+    """One call of a function over new leaves."""
 
     def __init__(
         self, fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any], places: Sequence[int], *, has_aux: bool
@@ -198,7 +198,7 @@ class _Call:
         self.value = map_arrays(self._outer, returned)
 
     def _outer(self, x: Any) -> Any:
-        """Return a result as what is outside of the call may know it: without the leaves of this call."""
+        """Return a result for the code outside of the call: without the leaves of this call."""
         found = tape_entry(x) if isinstance(x, NDArray) else None
         return apart(x) if found is None or not tape_walk([found[0]], self.nodes)[2] else x
 
@@ -208,7 +208,7 @@ class _Call:
         return tuple(build([next(rest) for _ in range(count)]) for build, count in self._builds)
 
     def gradients(self, dys: list[Any], *, retain: bool = False, heard: bool | None = None) -> tuple[Any, ...]:
-        """Return the gradients of the results, given those of each, in the arguments' structures."""
+        """Return the gradients in the arguments' structures, given those of each result."""
         heads: list[Head] = []
         for y, dy in zip(flatten(self.result)[0], dys, strict=True):
             if isinstance(y, NDArray) and tape_entry(y) is not None:
@@ -236,8 +236,8 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
     Returns
     -------
     (result, callable)
-        The callable takes what has the result's structure and returns a tuple with one gradient for each argument. It may
-        be called several times; what it needs is kept for as long as it is.
+        The callable takes gradients in the result's structure and returns a tuple with one gradient for each argument.
+        It may be called several times, and keeps the values that it needs for its own lifetime.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def jvp(
 ) -> tuple[Any, ...]:
     """Call `fn` and return its result with the result's change for a change of the arguments.
 
-    It is computed from the gradient, by differentiating that in turn: rules are written once, for gradients.
+    It differentiates the gradient in turn: rules are written once, for gradients.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def jvp(
 
 
 def _matching(result: Any, given: Any, name: str) -> list[Any]:
-    """Return the leaves of `given`, which has the structure of `result`."""
+    """Return the leaves of `given`, which must have the structure of `result`."""
     wanted, build = flatten(result)
     leaves, _ = flatten(given)
     if len(leaves) != len(wanted) or repr(_shape_of(given)) != repr(_shape_of(result)):

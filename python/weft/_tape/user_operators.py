@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class _Saved(Protocol):
-    """The node of a call, on the tape or in a graph: what `save` kept are its inputs."""
+    """The node of a call, on the tape or in a graph; its inputs are the arrays that `save` kept."""
 
     @property
     def inputs(self) -> tuple[Any, ...]: ...
 
 
 class Operator:
-    """An operator of one's own: `forward` computes it of arrays, `backward` the gradients of its inputs.
+    """An operator of a user's: `forward` computes it from arrays, `backward` the gradients of its inputs.
 
     Subclasses define both with functions of weft; neither may ask for values if the operator is to be used in programs.
-    An instance is called with the inputs, and serves one call: what `backward` needs is kept by `save`, or in attributes.
+    An instance is called with the inputs, and serves one call: `save`, or attributes, keep values for `backward`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Operator:
     _kept: tuple[Any, ...] = ()
 
     def __init__(self, name: str | None = None) -> None:
-        """Make an operator, whose name errors tell: its class's, unless another one is given."""
+        """Make an operator, with its name in errors: that of its class, unless another one is given."""
         self.name = type(self).__name__ if name is None else name
 
     def forward(self, *arrays: Any) -> Any:
@@ -65,18 +65,18 @@ class Operator:
     def save(self, *arrays: NDArray) -> None:
         """Keep arrays for `backward`, which finds them in `saved`; called in `forward`.
 
-        Kept is a reference, not a copy: if the memory is written to before `backward` runs, that raises `GradientError`
-        with both lines. Gradients of gradients go through what is kept.
+        It keeps a reference, not a copy: a write to the memory before `backward` runs raises `GradientError` with both
+        lines. Gradients of gradients go through the kept arrays.
         """
         self._kept = arrays
 
     @property
     def saved(self) -> tuple[Any, ...]:
-        """What `save` has kept."""
+        """The arrays kept by `save`."""
         return self._kept if self._node is None else self._node.inputs
 
     def __call__(self, *arrays: Any) -> Any:
-        """Compute the results; the tape hears one op, whose gradient is `backward`. Of symbols, compose one."""
+        """Compute the results; the tape hears one op with `backward` as its gradient. Over symbols, compose one."""
         if any(map(is_symbol, arrays)):
             return hooks.apply_operator(self, arrays)
         like = next((x for x in arrays if isinstance(x, NDArray)), None)
@@ -89,7 +89,7 @@ class Operator:
         for result in results:
             if not isinstance(result, NDArray):
                 raise GradientError(f"{type(self).__name__}.forward() returned {type(result).__name__}, not an array")
-        # What is an input, or a view of one, becomes an array of its own: it has another gradient.
+        # A result that is an input, or a view of one, becomes a new array, because it has another gradient.
         inputs = [x for x in given if isinstance(x, NDArray)]
         with paused():
             results = tuple(x.copy() if any(x._shares_buffer(y) for y in inputs) else x for x in results)
@@ -102,7 +102,7 @@ class Operator:
 
 
 class _Bound:
-    """What the tape knows of a call of an operator: the op of a node."""
+    """The op of a node that stands for a call of an operator, as the tape sees it."""
 
     __slots__ = ("_operator", "name")
 
@@ -111,7 +111,7 @@ class _Bound:
         self.name: str = getattr(operator, "name", type(operator).__name__)
 
     def attribute(self, key: str, default: object = None) -> Any:
-        """Return the rule, as an op does."""
+        """Return the rule, under the names of an op's attributes."""
         return self._rule if key == "gradient" else default
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:

@@ -1,8 +1,8 @@
 """Trace events, the JSON that Perfetto (https://ui.perfetto.dev) and chrome://tracing open.
 
-The format is Google's "Trace Event Format". Ops are complete events in the rows of `lanes`; dependencies are flows;
-ops that were ready and not yet running are async events of a second process, "queued"; counters follow the pending ops,
-their bytes and the ops that run.
+The format is Google's "Trace Event Format". Ops are complete events in the rows of `lanes`; dependencies are flows. Ops
+that were ready and not yet running are async events of a second process, "queued". Counters follow the pending ops,
+their bytes and the running ops.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weft._trace.views import Views
 
 _ENGINE, _QUEUES = 1, 2  # process numbers
-_SHORTEST_QUEUE = 1_000  # ns: what waited for less needs no event of its own
+_SHORTEST_QUEUE = 1_000  # ns: shorter waits need no event of their own
 
 
 def write_events(path: Path, views: Views) -> None:
@@ -36,9 +36,9 @@ def write_events(path: Path, views: Views) -> None:
     Parameters
     ----------
     path : Path
-        Where to; ``.json.gz`` is compressed.
+        The file; ``.json.gz`` is compressed.
     views : Views
-        What to write. The ops of the critical path carry ``"critical": true``.
+        The views to write. The ops of the critical path carry ``"critical": true``.
     """
     record = views.record
     compressed = path.suffix == ".gz"
@@ -138,18 +138,18 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
 def _flows(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
     """Yield an arrow for each dependency between ops that ran, from the last moment of one to the first of the other.
 
-    Both ends lie within their slices, to which they are bound by time and row.
+    Both ends lie within their slices; time and row bind them to these.
     """
     spans, pairs = views.spans, views.dependencies
     at = np.full(len(views.record.ops), NO_OP, np.int64)
-    at[spans.op] = np.arange(len(spans.op))  # of two spans that on the device, which is over later
+    at[spans.op] = np.arange(len(spans.op))  # of an op's two spans the one on the device, which ends later
     source, target = at[pairs[:, 0]], at[pairs[:, 1]]
     last = np.maximum(spans.end - 1, spans.start)
     shown = (source != NO_OP) & (target != NO_OP)
-    # A device's clock is known to some microseconds: by it, what came before may have begun when all was over.
+    # A device's clock is accurate to some microseconds: by it, an earlier op may have begun after the end.
     shown[shown] = spans.start[source[shown]] <= last[target[shown]]
     source, target = source[shown], target[shown]
-    # Waits, and what lands the work of a device, began before what they wait for was over: the arrow leads into them.
+    # Waits, and landings of device work, began before the end of the ops that they wait for: the arrow leads into them.
     arrives = np.clip(last[source], spans.start[target], last[target])
     leaves = np.minimum(last[source], arrives)
     columns = (rows[source], leaves, rows[target], arrives)
@@ -160,7 +160,7 @@ def _flows(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
 
 
 def _queued(record: Record) -> Iterator[str]:
-    """Yield for each op that waited for a worker when it did so."""
+    """Yield the queue time of each op that waited for a worker."""
     ops = record.ops
     for op in np.nonzero(record.queue_times() >= _SHORTEST_QUEUE)[0].tolist():
         about = f'"pid": {_QUEUES}, "tid": 0, "cat": "queue", "id": {op}, "name": {json.dumps(record.label(op))}'
@@ -169,7 +169,7 @@ def _queued(record: Record) -> Iterator[str]:
 
 
 def _counters(record: Record) -> Iterator[str]:
-    """Yield the pending ops, their bytes, and the ops that run, whenever they change."""
+    """Yield the pending ops, their bytes, and the running ops, at every change."""
     for curve in curves(record):
         for time, level in zip(curve.times.tolist(), curve.level.tolist(), strict=True):
             yield (
@@ -179,7 +179,7 @@ def _counters(record: Record) -> Iterator[str]:
 
 
 def _accesses(record: Record) -> list[str]:
-    """Return for each op what it accesses, in words."""
+    """Return the accesses of each op in words."""
     words = [""] * len(record.ops)
     verbs = [access.name.lower() for access in Access]
     names = [record.variable(index) for index in range(len(record.variables))]

@@ -1,4 +1,4 @@
-"""The longest chain of ops, each of which had to wait for the one before: no number of workers makes the run shorter."""
+"""The longest chain of ops that had to wait for each other: no number of workers makes the run shorter."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class CriticalPath:
 def critical_path(record: Record, pairs: npt.NDArray[np.int64]) -> CriticalPath:
     """Return the critical path of a record.
 
-    An op that was pushed inside another one also waits for what that one does before the push.
+    An op that was pushed inside another one also waits for the part of that one before the push.
 
     Parameters
     ----------
     record : Record
-        What was recorded.
+        The record.
     pairs : ndarray
         Its dependencies, as `dependencies` returns them.
 
@@ -55,12 +55,12 @@ def critical_path(record: Record, pairs: npt.NDArray[np.int64]) -> CriticalPath:
         return CriticalPath(np.empty(0, np.int64), 0)
     parents = record.ops["parent"]
     inside = np.nonzero((parents != NO_OP) & (took > 0))[0]
-    # Until the push the parent had run for so long; nothing is known of a parent that was not kept.
+    # The time that the parent ran before the push; unknown for a parent that was not kept.
     lead: dict[int, int] = dict(zip(inside.tolist(), _leads(record, inside).tolist(), strict=True))
     parent: list[int] = parents.tolist()
     bounds: list[int] = np.searchsorted(pairs[:, 1], np.arange(len(took) + 1)).tolist()
     before: list[int] = pairs[:, 0].tolist()
-    ends: list[int] = took.tolist()  # when each op is over at the earliest
+    ends: list[int] = took.tolist()  # the earliest possible end of each op
     previous = [NO_OP] * len(ends)
     own = took.tolist()
     for op, began in enumerate(bounds[:-1]):
@@ -83,7 +83,7 @@ def critical_path(record: Record, pairs: npt.NDArray[np.int64]) -> CriticalPath:
 
 
 def _leads(record: Record, inside: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """Return for how long the parents of the ops `inside` had run when these were pushed."""
+    """Return how long the parents of the ops `inside` had run when these were pushed."""
     ops = record.ops
     parents = ops["parent"][inside]
     since: npt.NDArray[np.int64] = ops["pushed"][inside] - ops["started"][parents]

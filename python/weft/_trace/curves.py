@@ -1,4 +1,4 @@
-"""How many ops run and are pending over the time of a run, and how many bytes the pending ones hold."""
+"""The numbers of running and of pending ops over the time of a run, and the bytes that the pending ones hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from weft._trace.measures import Times
     from weft._trace.record import Record
 
-_POINTS = 20_000  # of a curve: more are thinned out
+_POINTS = 20_000  # of a curve; longer ones are thinned out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class Curve:
 
 
 def curves(record: Record) -> list[Curve]:
-    """Return the curves of a record; that of bytes only where ops held some."""
+    """Return the curves of a record; that of bytes only if ops held some."""
     ops = record.ops
     work = ~record.waits
     ran = work & record.began & (ops["kind"] != Kind.LANDING)

@@ -1,7 +1,7 @@
 """The dependencies of a run, from the accesses of a record.
 
 An access waits for earlier ones of the same variable: a read for the last mutation, a mutation for all reads since, or
-for the last mutation where there are none. Implied pairs are left out. Nothing waits for a wait.
+for the last mutation if there are none. Implied pairs are left out. Nothing waits for a wait.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def dependencies(record: Record) -> npt.NDArray[np.int64]:
-    """Return the pairs of ops of which the second waits for the first.
+    """Return pairs of ops; the second of a pair waits for the first.
 
     Parameters
     ----------
     record : Record
-        What was recorded.
+        The record.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def dependencies(record: Record) -> npt.NDArray[np.int64]:
     accesses = accesses[np.lexsort((accesses["op"], accesses["variable"]))]
     ops = accesses["op"].astype(np.int64)
     at = np.arange(count)
-    first = np.empty(count, np.bool_)  # of its variable
+    first = np.empty(count, np.bool_)  # first access of its variable
     first[0] = True
     np.not_equal(accesses["variable"][1:], accesses["variable"][:-1], out=first[1:])
     head = np.maximum.accumulate(np.where(first, at, 0))
@@ -44,14 +44,14 @@ def dependencies(record: Record) -> npt.NDArray[np.int64]:
     mutates = (accesses["kind"] != Access.READ) & ~wait
     reads = (accesses["kind"] == Access.READ) & ~wait
 
-    # The last mutation before each access, -1 where the variable has none.
+    # The last mutation before each access, -1 if the variable has none.
     written = np.maximum.accumulate(np.where(mutates, at, -1))
     writer = np.concatenate(([-1], written[:-1]))
     writer[writer < head] = -1
-    # The last read before each access: one that is later than the last mutation stands between the two.
+    # The last read before each access: one after the last mutation stands between the two.
     looked = np.maximum.accumulate(np.where(reads, at, -1))
     reader = np.concatenate(([-1], looked[:-1]))
-    # The first mutation after each access, of any variable; `count` where there is none.
+    # The first mutation after each access, of any variable; `count` if there is none.
     following = np.minimum.accumulate(np.where(mutates, at, count)[::-1])[::-1]
     following = np.concatenate((following[1:], [count]))
     rewritten = reads & (following < count)

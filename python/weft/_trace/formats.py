@@ -1,4 +1,4 @@
-"""The view of each suffix, and its needs."""
+"""The view for each suffix, and its requirements."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def check(
     Parameters
     ----------
     path : str or PathLike
-        Where to write.
+        The path.
     suffixes : sequence of str
-        What it may end in.
+        The suffixes allowed.
     view : str
-        What is to be written, for the message.
+        The name of the view in messages.
 
     Raises
     ------
@@ -55,9 +55,9 @@ def check(
 
 
 def write(path: Path, views: Views) -> None:
-    """Write what the suffix of a path says."""
+    """Write the view for the suffix of a path."""
     if path.name.endswith(EVENTS):
-        from weft._trace.chrome import write_events  # noqa: PLC0415 - what a trace does not need is not imported
+        from weft._trace.chrome import write_events  # noqa: PLC0415 - only needed modules are imported
 
         write_events(path, views)
     elif path.suffix == ".dot":

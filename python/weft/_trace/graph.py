@@ -1,7 +1,7 @@
 """The graph of ops and versions: as text for Graphviz, and as a picture.
 
-A box is an op, an ellipse a version of a variable. A solid arrow from a version says that an op sees it, one to a
-version that an op makes it; a dotted arrow between ops that the second overwrites an input of the first.
+A box is an op, an ellipse a version of a variable. A solid arrow from a version means that an op sees it; one to a
+version, that an op makes it. A dotted arrow between ops means that the second overwrites an input of the first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def write_dot(path: Path, views: Views) -> None:
     Parameters
     ----------
     path : Path
-        Where to.
+        The file.
     views : Views
-        What to draw: the ops that access variables.
+        The views to draw: the ops that access variables.
     """
     path.write_text(_text(views), encoding="utf-8")
 
@@ -46,23 +46,23 @@ def write_svg(path: Path, views: Views) -> None:
     Parameters
     ----------
     path : Path
-        Where to.
+        The file.
     views : Views
-        What to draw.
+        The views to draw.
     """
     if len(_shown(views.record)) > _LARGEST or not laid_out(_text(views), path):
-        from weft._trace.layers import draw_layers  # noqa: PLC0415 - matplotlib is looked for when it is needed
+        from weft._trace.layers import draw_layers  # noqa: PLC0415 - matplotlib is optional
 
         draw_layers(path, views, _shown(views.record))
 
 
 def laid_out(text: str, path: Path) -> bool:
-    """Draw a text of Graphviz' language into a file, of the format that its suffix names; return whether ``dot`` is there.
+    """Draw Graphviz text into a file, in the format of its suffix; return whether ``dot`` is installed.
 
     Parameters
     ----------
     text : str
-        What to draw.
+        The text.
     path : Path
         The picture.
     """
@@ -109,7 +109,7 @@ def _ops(views: Views) -> Iterator[str]:
 
 
 def _versions(views: Views) -> Iterator[str]:
-    """Yield a node for each version, the arrows from and to it, and those that no version explains."""
+    """Yield a node for each version, the arrows from and to it, and arrows without a version."""
     record = views.record
     shown = set(_shown(record).tolist())
     seen: dict[tuple[int, int], None] = {}
@@ -119,7 +119,7 @@ def _versions(views: Views) -> Iterator[str]:
     for op, variable, kind, version in record.accesses[["op", "variable", "kind", "version"]].tolist():
         if op not in shown:
             continue
-        # A deletion has its variable alone, and makes no version.
+        # A deletion is alone on its variable, and makes no version.
         makes = kind != Access.READ and record.ops["kind"][op] != Kind.DELETE
         if makes:
             seen[variable, version] = None

@@ -1,4 +1,4 @@
-"""Which row of a timeline each op is drawn in: a lane for each thread, each device stream, and for async ops.
+"""The rows of ops in a timeline: a lane for each thread, each device stream, and for async ops.
 
 Within a lane ops that overlap get rows of their own: an inner op lies below the outer one. All pictures and the trace
 events take their rows from here, so that they agree.
@@ -26,9 +26,9 @@ class Lane:
     Parameters
     ----------
     label : str
-        What is written beside it.
+        The label beside it.
     kind : {"thread", "worker", "stream", "async"}
-        What it stands for.
+        The thread or stream.
     depth : int
         How many rows it has.
     """
@@ -40,7 +40,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """What a timeline shows: stretches of time in lanes, in order of lane, row and start.
+    """The spans of a timeline: stretches of time in lanes, in order of lane, row and start.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Spans:
     op : ndarray of int64
         The op of each span. One that was launched on a device has two spans: the launch, and the run.
     lane, row : ndarray of int64
-        Where it lies.
+        Its lane and row.
     start, end : ndarray of int64
         Nanoseconds since the start of the trace.
     """
@@ -68,7 +68,7 @@ def spans(record: Record) -> Spans:
     Parameters
     ----------
     record : Record
-        What was recorded.
+        The record.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def spans(record: Record) -> Spans:
 
 
 def _titles(record: Record, keys: npt.NDArray[np.int64]) -> list[tuple[str, str, int]]:
-    """Return kind, label and number of the lanes that are in use."""
+    """Return kind, label and number of the lanes in use."""
     threads = record.threads
     found: list[tuple[str, str, int]] = []
     used: list[int] = keys.tolist()
@@ -122,13 +122,13 @@ def _order(title: tuple[str, str, int]) -> tuple[int, list[tuple[int, str]]]:
 
 
 def _rows(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return a row for each of some spans, sorted by start, such that none overlap: the first one that is free."""
+    """Return the first free row for each span, so that none overlap; spans are sorted by start."""
     rows = np.zeros(len(start), np.int64)
     until = np.maximum.accumulate(end)
     if (start[1:] >= until[:-1]).all():
         return rows
     free: list[int] = []
-    busy: list[tuple[int, int]] = []  # until when, and the row
+    busy: list[tuple[int, int]] = []  # the end of its last span, and the row
     used = 0
     chosen: list[int] = []
     for left, right in zip(start.tolist(), end.tolist(), strict=True):

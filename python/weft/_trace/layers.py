@@ -1,4 +1,4 @@
-"""A large graph as a picture without Graphviz: ops in layers, each below all that it waits for."""
+"""A large graph as a picture without Graphviz: ops in layers, each below all ops that it waits for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from weft._trace.views import Views
 
-_SWEEPS = 6  # over the layers, to bring together what is connected
+_SWEEPS = 6  # over the layers, to bring connected ops together
 _NAMED = 250  # ops: names of more would hide each other
 _LARGEST = 60.0  # inches
 
@@ -29,9 +29,9 @@ def draw_layers(path: Path, views: Views, shown: npt.NDArray[np.int64]) -> None:
     Parameters
     ----------
     path : Path
-        Where to.
+        The file.
     views : Views
-        What to draw.
+        The views to draw.
     shown : ndarray
         The ops to draw.
     """
@@ -80,16 +80,16 @@ def draw_layers(path: Path, views: Views, shown: npt.NDArray[np.int64]) -> None:
 
 
 def _layers(count: int, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return for each op how many others lie on the longest way to it."""
+    """Return for each op the number of ops on the longest path to it."""
     layer = [0] * count
     listed: list[list[int]] = pairs.tolist()
-    for before, after in listed:  # sorted by the second
+    for before, after in listed:  # in order of the second
         layer[after] = max(layer[after], layer[before] + 1)
     return np.array(layer, np.int64)
 
 
 def _across(layer: npt.NDArray[np.int64], pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return where in its layer each op lies: near those that it is connected with (Sugiyama's barycentres)."""
+    """Return the place of each op in its layer: near the ops connected with it (Sugiyama's barycentres)."""
     across = np.zeros(len(layer))
     order = np.argsort(layer, kind="stable")
     bounds: list[int] = np.searchsorted(layer[order], np.arange(int(layer.max(initial=0)) + 2)).tolist()

@@ -1,4 +1,4 @@
-"""Marks: what was found wrong at lines of this process's program, for the timelines that show their ops."""
+"""Marks: errors found at lines of this process's program, for the timelines that show their ops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Mark(NamedTuple):
     Parameters
     ----------
     file, line
-        Where it is.
+        The line.
     text : str
         Its kind and its message.
     """
@@ -31,14 +31,14 @@ _marks: list[Mark] = []
 
 
 def set_marks(marks: Iterable[Mark]) -> None:
-    """Show these marks from now on, in place of those before."""
+    """Show these marks from now on, in place of the previous ones."""
     _marks[:] = marks
 
 
 def marks_of(record: Record) -> dict[int, str]:
-    """Return the text of each op that is marked.
+    """Return the text of each marked op.
 
-    A line is marked at its first op that has begun.
+    The mark of a line goes to its first op that has begun.
     """
     found: dict[int, str] = {}
     for mark in _marks:

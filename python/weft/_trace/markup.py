@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def framed(page: str, height: int) -> str:
-    """Return a whole page as a part of another one, whose styles and scripts it does not meet."""
+    """Return a whole page as a frame in another one, separate from its styles and scripts."""
     text = html.escape(page)
     return f'<iframe srcdoc="{text}" style="width: 100%; height: {height}px; border: 0" title="weft"></iframe>'
 
 
 def table(head: Iterable[tuple[str, ...]], rows: Iterable[tuple[object, ...]]) -> str:
-    """Return a table of HTML, whatever the texts in it are."""
+    """Return a table of HTML with the texts escaped."""
 
     def line(cells: tuple[object, ...], kind: str) -> str:
         return "<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell in cells) + "</tr>"
@@ -26,5 +26,5 @@ def table(head: Iterable[tuple[str, ...]], rows: Iterable[tuple[object, ...]]) -
 
 
 def pictured(above: str, svg: str) -> str:
-    """Return a picture below something else; it scrolls where it is larger than the page."""
+    """Return a picture below other HTML; it scrolls if it is larger than the page."""
     return f'{above}<div style="overflow: auto; max-height: 640px; background: white">{svg}</div>'

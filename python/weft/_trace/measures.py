@@ -1,4 +1,4 @@
-"""Figures about stretches of time: unions, intersections of two sets, how many go on at the same time."""
+"""Figures about stretches of time: unions, intersections of two sets, the number at each moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Times: TypeAlias = "npt.NDArray[np.int64]"
 
 
 def covered(start: Times, end: Times) -> int:
-    """Return for how long at least one of the stretches from `start` to `end` goes on.
+    """Return the total time with at least one of the stretches from `start` to `end`.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def covered(start: Times, end: Times) -> int:
 
 
 def shared(one: tuple[Times, Times], other: tuple[Times, Times]) -> int:
-    """Return for how long a stretch of `one` and a stretch of `other` go on at the same time.
+    """Return the total time with a stretch of `one` and a stretch of `other` together.
 
     Examples
     --------
@@ -45,14 +45,14 @@ def shared(one: tuple[Times, Times], other: tuple[Times, Times]) -> int:
 
 
 def levels(start: Times, end: Times, weight: Times | None = None) -> tuple[Times, Times]:
-    """Return how many stretches go on, as times of change and the level from each on.
+    """Return the number of stretches over time, as times of change and the level after each.
 
     Parameters
     ----------
     start, end : ndarray of int64
         The stretches.
     weight : ndarray of int64, optional
-        What each counts for; by default 1.
+        The weight of each; by default 1.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def levels(start: Times, end: Times, weight: Times | None = None) -> tuple[Times
 
 
 def thinned(times: Times, level: Times, points: int) -> tuple[Times, Times]:
-    """Return at most `points` points of a level: of each stretch of time the highest, at the time that it has.
+    """Return at most `points` points of a level: the highest of each stretch of time, at its own time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A bar that a notebook draws, renewed until it is stopped."""
+"""A bar in a notebook, redrawn until it is stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def in_notebook() -> bool:
-    """Return whether the cell of a notebook runs, or anything else that shows what IPython displays.
+    """Return whether a notebook's cell runs, or other code with a display of IPython's.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def in_notebook() -> bool:
     >>> in_notebook()
     False
     """
-    ipython: Any = sys.modules.get("IPython")  # who runs a cell has imported it
+    ipython: Any = sys.modules.get("IPython")  # imported by every program that runs cells
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
 
@@ -44,7 +44,7 @@ class Drawn:
     Parameters
     ----------
     figures : callable
-        Returns what is done, the total and a text.
+        Returns the part done, the total and a text.
     refresh : float
         How often the display is renewed, per second.
     """

@@ -1,6 +1,6 @@
-"""The timeline as a page: one file that holds data, styles and script, and needs nothing from elsewhere.
+"""The timeline as a page: one file with data, styles and script, without references to others.
 
-The parts lie in ``timeline/``: ``page.html`` says where they go. Data are columns of numbers, compressed; the page draws
+The parts lie in ``timeline/``: ``page.html`` has their places. Data are columns of numbers, compressed. The page draws
 on a canvas, at a cost that grows with its width and hardly with the number of ops.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weft._trace.summary import Summary
     from weft._trace.views import Views
 
-#: In this order: classes before what uses them.
+#: In order: classes before their uses.
 _SCRIPTS = ("trace", "units", "viewport", "layout", "lanes", "scale", "arrows", "search", "details", "main")
 
 
@@ -37,9 +37,9 @@ def write_page(path: Path, views: Views) -> None:
     Parameters
     ----------
     path : Path
-        Where to.
+        The file.
     views : Views
-        What it shows.
+        The views to show.
     """
     path.write_text(page_of(path.stem, views), encoding="utf-8")
 
@@ -52,7 +52,7 @@ def page_of(title: str, views: Views) -> str:
     title : str
         Its title.
     views : Views
-        What it shows.
+        The views to show.
     """
     columns, table = _columns(views)
     about = {**_about(views), "columns": table}
@@ -61,14 +61,14 @@ def page_of(title: str, views: Views) -> str:
         title=_escaped(title),
         style=parts.joinpath("page.css").read_text(encoding="utf-8"),
         script="\n".join(parts.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
-        # In a script element "</script" would end it, whoever named an op so.
+        # "</script" in the name of an op would end the script element.
         trace=json.dumps(about, separators=(",", ":")).replace("<", "\\u003c"),
         columns=base64.b64encode(columns).decode(),
     )
 
 
 def _about(views: Views) -> dict[str, Any]:
-    """Return what is no column."""
+    """Return the data besides the columns."""
     record, summary = views.record, views.summary
     spans = views.spans
     return {
@@ -108,7 +108,7 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _legend(record: Record) -> list[tuple[str, int, int]]:
-    """Return the kinds that are there, with how many began and how long they took together."""
+    """Return the kinds of the record, with the number of ops that began and their total time."""
     start, end = record.work()
     took = end - start
     found: list[tuple[str, int, int]] = []
@@ -120,7 +120,7 @@ def _legend(record: Record) -> list[tuple[str, int, int]]:
 
 
 def _columns(views: Views) -> tuple[bytes, list[dict[str, Any]]]:
-    """Return all columns, compressed, and where each one lies."""
+    """Return all columns, compressed, and the place of each one."""
     record, spans = views.record, views.spans
     ops, accesses, pairs = record.ops, record.accesses, views.dependencies
     columns: dict[str, tuple[str, Any]] = {
@@ -147,12 +147,12 @@ def _columns(views: Views) -> tuple[bytes, list[dict[str, Any]]]:
         columns |= {f"{curve.name}Time": ("f8", curve.times), f"{curve.name}Level": ("f8", curve.level)}
     packed, table = bytearray(), list[dict[str, Any]]()
     for name, (dtype, values) in columns.items():
-        packed += bytes(-len(packed) % 8)  # a typed array begins at a multiple of its element's size
+        packed += bytes(-len(packed) % 8)  # a typed array is aligned to its elements
         table.append({"name": name, "type": dtype, "offset": len(packed), "length": len(values)})
         packed += np.ascontiguousarray(values, f"<{dtype}").tobytes()
     return zlib.compress(bytes(packed), 6), table
 
 
 def _escaped(text: str) -> str:
-    """Return text that HTML shows as it is."""
+    """Return text escaped for HTML."""
     return text.replace("&", "&amp;").replace("<", "&lt;")

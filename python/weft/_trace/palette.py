@@ -51,7 +51,7 @@ def shades(kind: Kind) -> list[str]:
 
 
 def shade_of_names(record: Record) -> npt.NDArray[np.int64]:
-    """Return for each name of a record the number of its shade: names of one kind take turns, by when they first ran."""
+    """Return the shade of each name in a record: names of one kind take turns, in the order of their first runs."""
     numbers = np.zeros(len(record.names), np.int64)
     names, first = np.unique(record.ops["name"], return_index=True)
     turns = dict.fromkeys(Kind, 0)

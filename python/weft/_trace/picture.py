@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 _WIDTH = 14.0  # inches
 _DPI = 140
-_LANES = 0.86  # part of the width that lanes have
+_LANES = 0.86  # part of the width for lanes
 _PIXELS = _WIDTH * _DPI * _LANES
 _INK, _FAINT, _BAND, _LEVEL, _MARK = "#1b1f24", "#667079", "#f5f6f8", "#8a94a0", "#111111"
 _HEIGHT = 0.86  # of an op, in rows
 _LETTER = 8.0  # pixels per letter of a name
 _TEXT = 8.0  # points
-_NAMED = 400  # ops that get their name, the longest first: more are not read in a picture
-_VECTORS = 2_000  # boxes of one style in an SVG: more become an image in it
+_NAMED = 400  # ops with their names, the longest first: a picture has no room for more
+_VECTORS = 2_000  # boxes of one style in an SVG; more become an image in it
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 @dataclass(slots=True, eq=False)
 class _Boxes:
-    """What is drawn: a rectangle for each op or, where they are narrower than a pixel, for each pixel."""
+    """The rectangles of a picture: one for each op, or for each pixel if ops are narrower."""
 
     start: npt.NDArray[np.float64]
     width: npt.NDArray[np.float64]
@@ -51,9 +51,9 @@ def draw_timeline(path: Path, views: Views) -> None:
     Parameters
     ----------
     path : Path
-        Where to; the suffix says in which format.
+        The file; the suffix gives the format.
     views : Views
-        What it shows.
+        The views to show.
     """
     figure_of, style = need("matplotlib.figure").Figure, need("matplotlib.style").context
     record, spans = views.record, views.spans
@@ -63,7 +63,7 @@ def draw_timeline(path: Path, views: Views) -> None:
     lanes_height = min(30.0, max(1.0, 0.42 * rows))
     heights = [lanes_height, *[0.55] * len(below)]
     own = {"font.size": 9, "svg.fonttype": "none", "axes.edgecolor": _FAINT, "text.color": _INK}
-    with style(["default", own]):  # whatever the user's own figures look like
+    with style(["default", own]):  # independent of the user's own style
         figure = figure_of(figsize=(_WIDTH, sum(heights) + 1.5), dpi=_DPI, layout="constrained")
         panels = figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         first, last = (int(spans.start.min()), int(spans.end.max())) if len(spans.op) else (0, max(record.duration, 1))
@@ -87,7 +87,7 @@ def draw_timeline(path: Path, views: Views) -> None:
 
 
 def _in(unit: str) -> Callable[[float, int], str]:
-    """Return what writes times in a unit."""
+    """Return a function that writes times in a unit."""
 
     def write(time: float, _: int) -> str:
         return f"{time:,.10g} {unit}"
@@ -151,7 +151,7 @@ def _draw_lanes(axes: Any, views: Views, size: float, range_: float) -> None:
 
 
 def _boxes(views: Views, offsets: npt.NDArray[np.int64], size: float, pixel: float) -> _Boxes:
-    """Return what to draw; what is narrower than a pixel goes into one box for each pixel that it touches."""
+    """Return the boxes; ops narrower than a pixel share one box for each pixel that they touch."""
     spans = views.spans
     start, end = spans.start / size, spans.end / size
     row = offsets[spans.lane] + spans.row
@@ -159,7 +159,7 @@ def _boxes(views: Views, offsets: npt.NDArray[np.int64], size: float, pixel: flo
     narrow = np.nonzero(end - start < pixel)[0]
     column = np.floor(start[narrow] / pixel).astype(np.int64)
     key = row[narrow] * (int(column.max(initial=0)) + 1) + column
-    # Of those in one pixel the longest shows; one of the critical path goes before all.
+    # The longest of those in one pixel shows; one of the critical path takes precedence.
     longest = np.lexsort((end[narrow] - start[narrow], np.isin(spans.op[narrow], views.critical.ops), key))
     shown = narrow[longest[np.append(np.diff(key[longest]) > 0, np.True_)]] if len(narrow) else narrow
     chosen = np.concatenate((wide, shown))
@@ -218,6 +218,6 @@ def _write_names(
 
 
 def _ink_on(colour: str) -> str:
-    """Return black or white, whichever is read better on a colour."""
+    """Return black or white: the more legible one on a colour."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return "#111111" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "#ffffff"  # luminance

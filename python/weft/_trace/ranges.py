@@ -1,7 +1,7 @@
 """NVTX ranges: NVIDIA's profilers show them beside the work of a device, while it happens.
 
-A range has no other times than those of its calls, so none can be made from a record afterwards. A trace wraps the
-callables that are pushed while it records instead. Native ops, which no Python runs in, get none.
+A range has only the times of its calls, so none can be made from a record afterwards. A trace wraps the callables that
+are pushed while it records instead. Native ops run no Python and get no ranges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def profiler_ranges() -> Wrap | None:
-    """Return what wraps a callable, given with its name or None, in a range; None where ``nvtx`` is not installed."""
+    """Return a function that wraps a callable, given with its name or None, in a range; None without ``nvtx``."""
     if find_spec("nvtx") is None:
         return None
     nvtx = import_module("nvtx")
@@ -36,12 +36,12 @@ class _Ranged:
     """A callable that runs within a range."""
 
     def __init__(self, function: Callable[..., object], name: str, domain: Any, attributes: Any) -> None:
-        self.__qualname__ = name  # what notes on errors call it
+        self.__qualname__ = name  # the name in notes on errors
         self._function, self._domain, self._attributes = function, domain, attributes
 
     def __call__(self, *args: object) -> None:
         try:
-            self._domain.push_range(self._attributes)  # in here, for interrupts come behind any call
+            self._domain.push_range(self._attributes)  # inside, because interrupts may follow any call
             self._function(*args)
         finally:
             self._domain.pop_range()

@@ -1,8 +1,7 @@
-"""The record of a trace: the columns that the core hands over, as arrays that know their names.
+"""The record of a trace: the columns from the core, as arrays with named fields.
 
-A record is read once and never changes. Everything else in this package is computed from it, so that a trace can be
-looked at in many ways after the run. All times are nanoseconds since the start of the trace; 0 stands for an event that
-has not happened.
+A record is read once and never changes. All else in this package is computed from it, so that a trace has many views
+after the run. All times are nanoseconds since the start of the trace; 0 stands for an event that has not happened.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: In `worker` and `stream`: there is none.
+#: In `worker` and `stream`: none.
 NONE = 65535
 #: In `parent`: the op was not pushed inside another one.
 NO_OP = -1
 
-#: What the core calls the second op of a copy from or to the host.
+#: The core's name for the second op of a copy from or to the host.
 _LANDING = "land copy"
 
 #: A structured array.
@@ -32,7 +31,7 @@ Ops: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class Kind(IntEnum):
-    """What an op runs."""
+    """The kind of an op's payload."""
 
     CALLABLE = 0
     NATIVE = 1
@@ -47,7 +46,7 @@ class Kind(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How an op ended."""
+    """The outcome of an op."""
 
     PENDING = 0
     DONE = 1
@@ -57,7 +56,7 @@ class Outcome(IntEnum):
 
 
 class Access(IntEnum):
-    """How an op uses a variable."""
+    """The access of an op to a variable."""
 
     READ = 0
     MUTATE = 1
@@ -118,7 +117,7 @@ _ACCESSES = np.dtype([("op", "u4"), ("variable", "u4"), ("kind", "u1"), ("versio
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """What one engine did while it was traced.
+    """The record of one engine.
 
     Parameters
     ----------
@@ -129,14 +128,14 @@ class Record:
     dropped : int
         Ops over the limit, which were not kept.
     names, places : list of str
-        What `ops` refers to by number: names of ops, and ``file:line`` of pushes, below the working directory
+        Tables for the numbers in `ops`: names of ops, and ``file:line`` of pushes, below the working directory
         relative to it.
     threads : list of Thread
-        What `ops` refers to as pusher and worker.
+        The table of pushers and workers in `ops`.
     streams : list of Stream
-        What `ops` refers to as stream.
+        The table of streams in `ops`.
     variables : list of Traced
-        What `accesses` refers to.
+        The table of variables in `accesses`.
     ops : ndarray
         One element for each op, in the order of pushes.
     accesses : ndarray
@@ -164,7 +163,7 @@ class Record:
         Parameters
         ----------
         answer : mapping
-            What ``Engine._trace_stop()`` returned: columns are bytes.
+            The result of ``Engine._trace_stop()``: columns are bytes.
 
         Returns
         -------
@@ -200,20 +199,21 @@ class Record:
         return found
 
     def work(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return from when to when each op worked: on its device, where that is known."""
+        """Return the start and the end of each op's work: on its device, if known."""
         on_device = self.on_device
         start = np.where(on_device, self.ops["device_started"], self.ops["started"])
         return start, np.where(on_device, self.ops["device_ended"], self.ends())
 
     def ends(self) -> npt.NDArray[np.int64]:
-        """Return when each op that began was over; what still runs at the stop ends there."""
+        """Return the end of each op that began; for ops still running at the stop, that moment."""
         ended = self.ops["ended"]
         return np.where(self.began, np.maximum(np.where(ended > 0, ended, self.duration), self.ops["started"]), 0)
 
     def durations(self) -> npt.NDArray[np.int64]:
-        """Return for how long each op ran; 0 for waits, for landings, and for what never ran.
+        """Return the duration of each op; 0 for waits, for landings, and for ops that never ran.
 
-        Launches and copies ran on their device. Of what Python computed there it is the longer of that and of the call.
+        Launches and copies ran on their device. An op computed by Python there has the longer time of the device and of
+        the call.
         """
         start, end = self.work()
         python = ~np.isin(self.ops["kind"], (Kind.LAUNCH, Kind.COPY))
@@ -221,20 +221,20 @@ class Record:
         return np.where(self.began & ~self.waits & (self.ops["kind"] != Kind.LANDING), took, 0)
 
     def queue_times(self) -> npt.NDArray[np.int64]:
-        """Return how long each op was ready before a worker took it."""
+        """Return the time for which each op was ready before a worker took it."""
         return np.where(self.began & ~self.waits, np.maximum(self.ops["started"] - self.ops["ready"], 0), 0)
 
     def label(self, op: int) -> str:
-        """Return the name of an op, or its position where it has none."""
+        """Return the name of an op, or its position if it has none."""
         name = self.names[int(self.ops["name"][op])]
         return name or f"op {op}"
 
     def place(self, op: int) -> str:
-        """Return where an op was pushed, or nothing where that is unknown."""
+        """Return the place of an op's push, or nothing if unknown."""
         return self.places[int(self.ops["place"][op])] if self.places else ""
 
     def thread(self, op: int) -> int:
-        """Return the index of the thread that an op belongs to: that of its worker, or else of its pusher."""
+        """Return the index of an op's thread: that of its worker, or else of its pusher."""
         worker = int(self.ops["worker"][op])
         return int(self.ops["pusher"][op]) if worker == NONE else worker
 
@@ -246,7 +246,7 @@ class Record:
         return f"{stream['device']} {stream['name']}"
 
     def variable(self, index: int) -> str:
-        """Return the name of a variable, or its number where it has none."""
+        """Return the name of a variable, or its number if it has none."""
         variable = self.variables[index]
         return variable["name"] or f"#{variable['id']}"
 
@@ -268,7 +268,7 @@ def _table(dtype: np.dtype[np.void], columns: Mapping[str, bytes]) -> Ops:
 
 
 def _with_landings(ops: Ops, names: list[str]) -> Ops:
-    """Return the ops, of which those have their kind that end copies."""
+    """Return the ops, with a kind of their own for the ends of copies."""
     if _LANDING not in names:
         return ops
     found = ops.copy()
@@ -278,10 +278,10 @@ def _with_landings(ops: Ops, names: list[str]) -> Ops:
 
 
 def _shared_out(ops: Ops) -> Ops:
-    """Return the ops, of which those that were computed together have equal parts of the time, in the order of pushes.
+    """Return the ops, with equal parts of the time for those computed together, in the order of pushes.
 
-    Array ops that follow each other go through the cache together, block by block: the core tells when all began and
-    ended. Counted whole, each would seem to take as long as all of them.
+    Array ops that follow each other go through the cache together, block by block: the core gives one start and one end
+    for all. Counted whole, each would seem to take as long as all of them.
     """
     computed = np.nonzero(
         np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY))
@@ -289,14 +289,14 @@ def _shared_out(ops: Ops) -> Ops:
         & (ops["worker"] != NONE)
         & (ops["stream"] == NONE)
     )[0]
-    # What was pushed inside a callable on a copy lane ran inside it, and not together with it.
+    # Ops pushed inside a callable on a copy lane ran inside it, and not together with it.
     computed = computed[~np.isin(ops["parent"][computed], computed)]
     order = computed[np.lexsort((ops["started"][computed], ops["worker"][computed]))]
     worker, start, end = (ops[name][order] for name in ("worker", "started", "ended"))
     until = np.zeros_like(end)
     for at in np.unique(worker).tolist():
         until[worker == at] = np.maximum.accumulate(end[worker == at])
-    alone = np.ones(len(order) + 1, np.bool_)  # where a group of ops that overlap on one worker begins
+    alone = np.ones(len(order) + 1, np.bool_)  # the first op of a group that overlaps on one worker
     alone[1:-1] = (worker[1:] != worker[:-1]) | (start[1:] >= until[:-1])
     if alone.all():
         return ops

@@ -1,4 +1,4 @@
-"""What is shown again and again, by a thread of its own, until it is stopped."""
+"""A display that its own thread renews until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Renewed:
     Parameters
     ----------
     show : callable
-        What shows; it takes whether it is the last time.
+        Draws; its argument is true for the last time.
     refresh : float
         How often it is called, per second.
     """
@@ -26,11 +26,11 @@ class Renewed:
         self._thread = threading.Thread(target=self._renew, name="weft-progress", daemon=True)
 
     def start(self) -> None:
-        """Begin to show it."""
+        """Start to draw."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Show it for the last time."""
+        """Draw for the last time."""
         self._over.set()
         self._thread.join()
         self._show(True)

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("weft")
 _PACKAGE = str(Path(__file__).parents[1])
-_SHOWN = 10  # ops of each list, as many as a chain has
+_SHOWN = 10  # ops of each list, and of a chain
 
 
 class Running(TypedDict):
-    """An op that runs."""
+    """A running op."""
 
     label: str
     place: str
@@ -27,7 +27,7 @@ class Running(TypedDict):
 
 
 class Waiting(TypedDict):
-    """An op or a wait, and what it waits for."""
+    """An op or a wait, and the ops that it waits for."""
 
     label: str
     place: str
@@ -36,7 +36,7 @@ class Waiting(TypedDict):
 
 
 class Report(TypedDict):
-    """What an engine says of itself: ``Engine._stall_report()``."""
+    """The state that an engine reports: ``Engine._stall_report()``."""
 
     running: list[Running]
     waiting: list[Waiting]
@@ -55,22 +55,22 @@ def log_stall(engine: str, idle: float, report: Report) -> None:
     idle : float
         Seconds since an op finished.
     report : Report
-        What runs, and who waits for whom.
+        The running ops, and the waits.
     """
     name_running(report)
     _log.warning("%s", describe(engine, idle, report))
 
 
 def name_running(report: Report) -> None:
-    """Add to the labels of ops without a name what runs: the function in which the worker's thread is.
+    """Add the running function of the worker's thread to the labels of ops without a name.
 
-    Nothing of a user's is called for that, and no reference is kept: the thread's frames say it. A callable that is
-    no Python function has none.
+    It calls no code of a user's and keeps no reference: the thread's frames have the name. A callable that is not a
+    Python function has none.
 
     Parameters
     ----------
     report : Report
-        What to add it to.
+        The report to complete.
     """
     frames = sys._current_frames()
     named: dict[str, str] = {}
@@ -93,7 +93,7 @@ def _outermost(frame: FrameType) -> str:
 
 
 def log_device_stall(device: str, op: str, idle: float) -> None:
-    """Warn through the logger ``weft`` that an op which was issued does not end on its device.
+    """Warn through the logger ``weft`` that an issued op does not end on its device.
 
     The core calls it, from a wait for an array, once.
 
@@ -102,7 +102,7 @@ def log_device_stall(device: str, op: str, idle: float) -> None:
     device : str
         The device, ``"cuda:0"``.
     op : str
-        What is waited for, with the place of its push.
+        The op, with the place of its push.
     idle : float
         Seconds since the wait began.
     """
@@ -110,7 +110,7 @@ def log_device_stall(device: str, op: str, idle: float) -> None:
 
 
 def describe(engine: str, idle: float, report: Report) -> str:
-    """Return what is said about a stall, a line for each op.
+    """Return the message about a stall, a line for each op.
 
     Examples
     --------
@@ -143,5 +143,5 @@ def describe(engine: str, idle: float, report: Report) -> str:
 
 
 def _pushed(place: str) -> str:
-    """Return where an op was pushed, as the end of a line."""
+    """Return the place of an op's push, as the end of a line."""
     return f", pushed at {place}" if place else ""

@@ -1,4 +1,4 @@
-"""The figures of a run: where its time went, and how parallel it was and could have been."""
+"""The figures of a run: its use of time, and its actual and possible parallelism."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _SHOWN = 8  # ops of the critical path, and names of failed ones, that a printed summary names
 _COLUMNS = ("op", "kind", "count", "total", "mean", "longest", "mean queue", "critical")
 _ON_DEVICES = ("mean issue", "moved")  # further columns, if anything ran on a device
-_HELPER = "helper"  # what weft-array calls a worker that computes a part of another one's op
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+$")  # in the name of a deletion, of a variable that stood for an object
+_HELPER = "helper"  # weft-array's name for a worker that computes a part of another one's op
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+$")  # in the name of a deletion, for a variable that stood for an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class OpSummary:
     name : str
         Their name.
     kind : str
-        What they run: ``"callable"``, ``"native"``, ``"compute"``, ``"copy"``, ``"async"``, ``"launch"``, ``"delete"``,
+        Their payload: ``"callable"``, ``"native"``, ``"compute"``, ``"copy"``, ``"async"``, ``"launch"``, ``"delete"``,
         ``"landing"`` (the end of a copy between the host and a device).
     count : int
         How many ran.
     total, longest : int
-        How long they ran, all together and at most: on their device, where they ran on one; of what Python computes there,
+        Their durations, in total and at most: on their device, if they ran on one; for ops that Python computes there,
         the longer of that and of the call.
     queue : int
         How long they were ready before a worker took them, all together.
@@ -70,18 +70,18 @@ class OpSummary:
 
     @property
     def mean(self) -> float:
-        """How long one ran."""
+        """The mean duration."""
         return self.total / self.count
 
     @property
     def mean_queue(self) -> float:
-        """How long one was ready before a worker took it."""
+        """The mean time between ready and start."""
         return self.queue / self.count
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSummary:
-    """What a device did. Times are nanoseconds.
+    """The figures of a device. Times are nanoseconds.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Summary:
     Parameters
     ----------
     ops : list of OpSummary
-        By name and kind; those that took longest first.
+        By name and kind; those with the longest total time first.
     wall : int
         From the first push to the last end.
     busy : int
@@ -136,7 +136,7 @@ class Summary:
     errors : list of str
         The failures, a line each.
     devices : list of DeviceSummary
-        Devices with clocks of their own, on which ops ran.
+        Devices with clocks of their own that ran ops.
     """
 
     ops: list[OpSummary]
@@ -159,17 +159,17 @@ class Summary:
 
     @property
     def parallelism(self) -> float:
-        """How many ops ran side by side, on average."""
+        """The average number of ops that ran side by side."""
         return self.busy / self.wall if self.wall else 0.0
 
     @property
     def possible_parallelism(self) -> float:
-        """How many could have run side by side, on average, with workers without number."""
+        """The average number that could have run side by side, with unlimited workers."""
         return self.busy / self.critical if self.critical else 0.0
 
     @property
     def overlap_fraction(self) -> float | None:
-        """Which part of the time of copies was hidden behind computation; None without copies."""
+        """The part of the time of copies that was hidden behind computation; None without copies."""
         return self.overlap / self.copying if self.copying else None
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ class Summary:
         return console.Group(ops, figures)
 
     def show(self) -> None:
-        """Print the tables: by rich where it is installed, as plain text otherwise.
+        """Print the tables: by rich if it is installed, as plain text otherwise.
 
         Examples
         --------
@@ -243,7 +243,7 @@ class Summary:
         ]
 
     def _figures(self) -> list[tuple[str, str]]:
-        """Return names and values of the figures that stand below."""
+        """Return names and values of the figures below the table."""
         path, shown = self.critical_path, [*self.critical_path]
         if len(path) > _SHOWN:
             shown = [*path[: _SHOWN // 2], f"({len(path) - _SHOWN:,} more)", *path[-_SHOWN // 2 :]]
@@ -275,7 +275,7 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
     Parameters
     ----------
     record : Record
-        What was recorded.
+        The record.
     path : CriticalPath
         Its critical path.
 
@@ -336,7 +336,7 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
 
 
 def _unneeded(record: Record) -> npt.NDArray[np.bool_]:
-    """Return which ops are helpers that came too late: an op asks for them while it runs, and nobody waits for them."""
+    """Return which ops are helpers that came too late: a running op requests them, and nothing waits for them."""
     ops = record.ops
     helps = np.array([name == _HELPER for name in record.names], bool)[ops["name"]]
     late: npt.NDArray[np.bool_] = ~record.began & (ops["outcome"] == Outcome.PENDING)
@@ -345,7 +345,7 @@ def _unneeded(record: Record) -> npt.NDArray[np.bool_]:
 
 
 def _devices(record: Record) -> list[DeviceSummary]:
-    """Return the figures of each device that ops ran on."""
+    """Return the figures of each device that ran ops."""
     ops = record.ops
     found: list[DeviceSummary] = []
     for name in dict.fromkeys(stream["device"] for stream in record.streams):
@@ -413,7 +413,7 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
 
 
 def _names(record: Record, work: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the names of rows, and for each of some ops which is its."""
+    """Return the names of rows, and the row of each op in a selection."""
     rows: dict[str, int] = {}
     pairs = record.ops["name"][work].astype(np.int64) << 32 | record.ops["place"][work]
     found, which = np.unique(pairs, return_inverse=True)
@@ -428,13 +428,13 @@ def _names(record: Record, work: npt.NDArray[np.int64]) -> tuple[list[str], npt.
 
 
 def _named(name: str, place: str) -> str:
-    """Return what a row calls an op: deletions without addresses, so that they are one row; lambdas with their lines."""
+    """Return the row name of an op: deletions without addresses, so that they share a row; lambdas with their lines."""
     if name == "<lambda>" and place:
         return f"{name} {place}"
     return _ADDRESS.sub("", name) if name.startswith("deletion of ") else name
 
 
 def _escaped(text: str) -> str:
-    """Return text that rich prints as it is."""
+    """Return text escaped for rich."""
     escaped: str = need("rich.markup").escape(text)
     return escaped

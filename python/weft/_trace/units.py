@@ -40,5 +40,5 @@ def amount(count: float) -> str:
 
 
 def _digits(value: float) -> str:
-    """Return three digits of a number, or all that stand before its point."""
+    """Return three digits of a number, or all before its point."""
     return f"{value:.0f}" if value >= _THOUSAND / 10 else f"{value:.3g}"

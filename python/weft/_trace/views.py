@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """What can be seen in a record.
+    """The views of a record.
 
     Parameters
     ----------
     record : Record
-        What was recorded.
+        The record.
     """
 
     def __init__(self, record: Record) -> None:
@@ -32,12 +32,12 @@ class Views:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Views:
-        """Return what can be seen in the core's answer."""
+        """Return the views of the core's answer."""
         return cls(Record.read(answer))
 
     @cached_property
     def dependencies(self) -> npt.NDArray[np.int64]:
-        """Pairs of ops, of which the second waits for the first."""
+        """Pairs of ops; the second of a pair waits for the first."""
         return dependencies(self.record)
 
     @cached_property
@@ -52,5 +52,5 @@ class Views:
 
     @cached_property
     def spans(self) -> Spans:
-        """What a timeline shows."""
+        """The spans of the timeline."""
         return spans(self.record)

@@ -10,38 +10,38 @@ use crate::{Access, Array, ArrayError};
 use std::sync::Arc;
 use weft_engine::{AccessKind, Accesses, Device, Engine, EngineError, Payload, PushOptions, Variable};
 
-/// A call, but for what it runs.
+/// A call without its payload.
 pub struct Call<'a> {
     /// The engine of all arrays.
     pub engine: &'a Engine,
-    /// The arrays, each with what is done to it.
+    /// The arrays with their accesses.
     pub arrays: &'a [(&'a Array, Access)],
-    /// What it accesses besides.
+    /// Further variables with their accesses.
     pub variables: &'a [(&'a Variable, AccessKind)],
-    /// Arrays whose memory it is the first to use after them: it comes behind all that was pushed on them.
+    /// Arrays whose old memory the call is the first to use again: it runs after all ops pushed on them.
     pub after: &'a [&'a Array],
     /// Name, priority, device, bytes.
     pub options: PushOptions<'a>,
-    /// Whether it runs where its arrays belong, whatever device the options say.
+    /// Whether it runs on the device of its arrays, whatever device the options say.
     pub at_arrays: bool,
-    /// Whether it knows what to do with arrays whose memory is not the host's.
+    /// Whether it accepts arrays whose memory is not the host's.
     pub anywhere: bool,
 }
 
 impl<'a> Call<'a> {
-    /// An op of the host on arrays alone, to run where they belong.
+    /// An op of the host on arrays alone, run on the device of the arrays.
     #[must_use]
     pub fn on(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
         Self { engine, arrays, variables: &[], after: &[], options, at_arrays: true, anywhere: false }
     }
 
-    /// The same for an op that takes arrays wherever their memory is.
+    /// The same for an op that accepts arrays in any memory.
     #[must_use]
     pub fn anywhere(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
         Self { anywhere: true, ..Self::on(engine, arrays, options) }
     }
 
-    /// Refuses what cannot be pushed. Nothing has been changed then.
+    /// Refuses a call that cannot be pushed, before any change.
     #[inline]
     fn check(&self) -> Result<(), ArrayError> {
         let suits = |(array, access): &(&Array, Access)| {
@@ -59,7 +59,7 @@ impl<'a> Call<'a> {
             .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
     }
 
-    /// Says why the arrays cannot be pushed.
+    /// Gives the reason why the arrays cannot be pushed.
     #[cold]
     fn refuse(&self) -> Result<(), ArrayError> {
         for (array, access) in self.arrays {
@@ -88,17 +88,17 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What runs a call: once, as a payload, or again and again, as a step.
+/// The payload of a call, which runs once, and can become a step, which runs many times.
 pub trait Repeatable: Payload {
     /// The step that does the same each time, for a recording.
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError>;
 }
 
-/// Hands a call over that somebody else wrote. The caller has waited for room.
+/// Pushes or records a payload of another crate. The caller has waited for room.
 ///
 /// # Safety
 ///
-/// As for [`record`]: the arrays of the call are those of the payload.
+/// As for [`record`]: the payload's arrays are those of the call.
 pub unsafe fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
     if is_recording() {
         // SAFETY: the caller's promise.
@@ -107,11 +107,11 @@ pub unsafe fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), A
     push(payload, call)
 }
 
-/// Appends a step that somebody else wrote, an opaque one, to the recording of this thread.
+/// Appends another crate's opaque step to the recording of this thread.
 ///
 /// # Safety
 ///
-/// The step may [run](Opaque::run) on arrays that are like those of the call.
+/// The step may [run](Opaque::run) on arrays like those of the call.
 pub unsafe fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     if !matches!(step, Step::Opaque(_)) {
         let message = "only opaque steps can be recorded on arrays for which they were not made".to_owned();
@@ -120,7 +120,7 @@ pub unsafe fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     note(step, call)
 }
 
-/// Appends a step to the recording of this thread, which was made for the arrays of the call.
+/// Appends a step, made for the call's arrays, to the recording of this thread.
 pub(crate) fn note(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     call.check()?;
     recording::append(step, call)
@@ -133,7 +133,7 @@ pub fn push<P: Payload>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
     enter_engine(call, |pushing| call.enqueue(pushing, payload))
 }
 
-/// Decides what an op does to its arrays and pushes it, under the lock.
+/// Decides the op's effect on its arrays and pushes it, under one lock.
 pub(crate) fn enter_engine(
     call: &Call<'_>,
     enter: impl FnOnce(&mut Pushing) -> Result<(), EngineError>,
@@ -145,7 +145,7 @@ pub(crate) fn enter_engine(
     Ok(pushed?)
 }
 
-/// Pushes two ops of one engine, the second right behind the first: no push on their arrays comes between.
+/// Pushes two ops of one engine, the second directly behind the first: no push on their arrays comes between.
 pub fn push_pair<P: Payload, Q: Payload>(
     (first, call): (P, &Call<'_>),
     (second, follower): (Q, &Call<'_>),
@@ -153,14 +153,14 @@ pub fn push_pair<P: Payload, Q: Payload>(
     recording::refuse_push(call.options.name)?;
     call.check()?;
     follower.check()?;
-    let mut second = Some(second); // if it is refused, it does not go under the lock
+    let mut second = Some(second); // if it is refused, it is dropped after the lock
     enter_engine(call, |pushing| {
         call.enqueue(pushing, first)?;
         second.take().map_or(Ok(()), |second| follower.enqueue(pushing, second))
     })
 }
 
-/// Pushes an opaque step on these arrays, which are `call`'s.
+/// Pushes an opaque step on the arrays of `call`.
 ///
 /// # Safety
 ///
@@ -179,14 +179,14 @@ pub(crate) unsafe fn push_opaque(
     }
 }
 
-/// Refuses an array for an op of the host.
+/// Refuses an array that an op of the host cannot use.
 #[inline]
 pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
     check_engine(engine, array)?;
     if array.buffer().is_host() { Ok(()) } else { check_memory(array) }
 }
 
-/// Refuses an array whose memory the host does not reach, unless it belongs to the recording of this thread.
+/// Refuses an array in memory that the host does not reach, unless it belongs to the recording of this thread.
 #[cold]
 fn check_memory(array: &Array) -> Result<(), ArrayError> {
     match array.buffer().recording() {

@@ -5,8 +5,8 @@
 //! | engine | otherwise | checks, decides what the op does to its arrays' ranges, pushes: all under one lock |
 //! | recording | this thread records | checks, appends; nothing runs |
 //!
-//! Which one it is says one word of the thread (`memory::recorded`). Small native ops do not need the engine if all that
-//! they read is there (`ops::at_once`).
+//! One word of the thread decides between them (`memory::recorded`). A small native op does not need the engine if all
+//! its inputs are ready (`ops::at_once`).
 
 mod call;
 pub mod recording;

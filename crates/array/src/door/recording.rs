@@ -1,4 +1,4 @@
-//! Recordings: the requests of a recording thread, in order.
+//! Recordings: the calls of a recording thread, in order.
 
 use super::Call;
 use crate::access::place as place_of;
@@ -11,44 +11,44 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 use weft_engine::{AccessKind, Device, Engine, PushOptions, Variable};
 
-/// A call as it was recorded.
+/// A recorded call.
 pub struct Recorded {
-    /// What it runs.
+    /// The computation.
     pub step: Step,
-    /// On what; a native step's inputs first, then its outputs.
+    /// The operands; a native step's inputs first, then its outputs.
     pub arrays: Operands,
-    /// What it accesses besides.
+    /// Further variables with their accesses.
     pub variables: Vec<(Variable, AccessKind)>,
-    /// What it is called.
+    /// The call's name.
     pub name: String,
-    /// Where it was asked for, in the way of the engine's payloads.
+    /// The call's place in the source, in the form of the engine's payloads.
     pub place: u64,
-    /// As of a push.
+    /// As in a push.
     pub priority: i32,
-    /// As of a push.
+    /// As in a push.
     pub device: Device,
-    /// As of a push.
+    /// As in a push.
     pub always_run: bool,
-    /// Whether it runs where its arrays belong.
+    /// Whether it runs on the device of its arrays.
     pub at_arrays: bool,
 }
 
-/// What was recorded so far.
+/// A recording so far.
 pub struct Tape {
     tag: Arc<Tag>,
     engine: Engine,
     calls: Vec<Recorded>,
-    /// What was made from values that are known, each time anew.
+    /// Buffers filled from known values; each replay makes them anew.
     constants: Vec<Arc<Buffer>>,
-    /// States whose values were looked at, and their versions then.
+    /// States with values read during the recording, and their versions then.
     looked_at: Vec<(Array, u64)>,
-    /// Buffers made for it that last if somebody holds them.
+    /// Buffers made in the recording that last if another holder keeps them.
     made: Vec<Weak<Buffer>>,
-    /// Why nothing is to become of it.
+    /// The reason why the recording is unusable.
     failed: Option<String>,
-    /// What the calls of now access besides, so that they run one by one.
+    /// A variable that all calls of now access besides, so that they run one by one.
     order: Option<Variable>,
-    /// The tape of the recording of which this one is a part.
+    /// The tape around this part of a recording.
     outer: Option<Box<Self>>,
 }
 
@@ -58,7 +58,7 @@ impl Tape {
         Self { tag, engine: engine.clone(), calls, constants, looked_at, made, failed: None, order: None, outer: None }
     }
 
-    /// It and those around it, the innermost first.
+    /// The tape and those around it, the innermost first.
     fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |tape| tape.outer.as_deref())
     }
@@ -69,7 +69,7 @@ impl Tape {
         &self.engine
     }
 
-    /// The recording, which its arrays name.
+    /// The tag of the recording; its arrays carry it.
     #[must_use]
     pub fn tag(&self) -> &Arc<Tag> {
         &self.tag
@@ -81,20 +81,19 @@ impl Tape {
         &self.calls
     }
 
-    /// What is made anew at each replay from values that are known.
+    /// The buffers filled from known values, which each replay makes anew.
     #[must_use]
     pub fn constants(&self) -> &[Arc<Buffer>] {
         &self.constants
     }
 
-    /// Arrays from outside whose values were looked at, and the versions of their buffers then.
+    /// Arrays from outside with values read during the recording, and the versions of their buffers then.
     #[must_use]
     pub fn looked_at(&self) -> &[(Array, u64)] {
         &self.looked_at
     }
 
-    /// Whether the buffer was made for the recording, and nobody holds it but the recording: so it is made anew at each
-    /// replay.
+    /// Whether the buffer was made in the recording and has no holder outside it. Then each replay makes it anew.
     #[must_use]
     pub fn is_passing(&self, buffer: &Arc<Buffer>) -> bool {
         let made = self.made.iter().any(|made| std::ptr::eq(made.as_ptr(), Arc::as_ptr(buffer)));
@@ -107,7 +106,7 @@ impl Tape {
         made && Arc::strong_count(buffer) <= here()
     }
 
-    /// The first call that changes an array which was there before this part of a recording.
+    /// The first call that changes an array from before this part of a recording.
     #[must_use]
     pub fn changing(&self) -> Option<&Recorded> {
         let before = |array: &Array| array.buffer().recording().is_none_or(|tag| !Arc::ptr_eq(tag, &self.tag));
@@ -115,7 +114,7 @@ impl Tape {
         calls.find(|call| call.arrays.iter().any(|(array, access)| *access != Access::Read && before(array)))
     }
 
-    /// Nothing is to become of it: what was made for it, and is held, has no values, but for what they were known of.
+    /// Abandons the recording. Its held arrays have no values, except those with known values.
     pub fn abandon(&self) {
         for made in self.made.iter().filter_map(Weak::upgrade) {
             if !self.constants.iter().any(|constant| Arc::ptr_eq(constant, &made)) {
@@ -124,13 +123,13 @@ impl Tape {
         }
     }
 
-    /// Why nothing is to become of it, if that is so.
+    /// The reason why the recording was abandoned, if it was.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Parts it in two: its first `at` calls, and the others.
+    /// Splits it in two: its first `at` calls, and the others.
     #[must_use]
     pub fn split(mut self, at: usize) -> (Self, Self) {
         let mut rest = Self::new(Arc::clone(&self.tag), &self.engine);
@@ -141,14 +140,14 @@ impl Tape {
         (self, rest)
     }
 
-    /// Takes the calls out.
+    /// Takes the calls.
     #[must_use]
     pub fn into_calls(self) -> Vec<Recorded> {
         self.calls
     }
 }
 
-/// What a trace would show of the call to come.
+/// The name and the place of the next call, for traces.
 struct Coming {
     name: String,
     place: u64,
@@ -166,7 +165,7 @@ pub fn is_open() -> bool {
     is_recording()
 }
 
-/// From now on this thread records. The recording that is open already, if there is one, stays.
+/// Starts a recording on this thread. A recording that is open already stays open.
 pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
     if let Some(open) = self::tag() {
         return Err(ArrayError::Capture(format!(
@@ -181,7 +180,7 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
     Ok(())
 }
 
-/// From now on this thread records a part of its recording, of this name: what is to run as one step of it.
+/// Starts a part of this thread's recording, with a name. It will run as one step.
 pub fn begin_part(name: &str) -> Result<(), ArrayError> {
     let (Some(outer), Some(tape)) = (tag(), TAPE.take()) else {
         return Err(ArrayError::Capture("no recording is open on this thread".to_owned()));
@@ -195,7 +194,7 @@ pub fn begin_part(name: &str) -> Result<(), ArrayError> {
     Ok(())
 }
 
-/// Ends the part that is open: from now on this thread records what is around it. Answers what was recorded in it.
+/// Ends the open part and returns it. The thread goes on recording around it.
 #[must_use]
 pub fn end_part() -> Option<Box<Tape>> {
     let mut part = TAPE.take()?;
@@ -204,7 +203,7 @@ pub fn end_part() -> Option<Box<Tape>> {
         return None;
     };
     COMING.set(None);
-    // What was looked at has decided what is around it, too.
+    // Values read in the part have decided the code around it, too.
     let is_known = |known: &[(Array, u64)], array: &Array| {
         known.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()))
     };
@@ -222,7 +221,7 @@ pub fn end_part() -> Option<Box<Tape>> {
     Some(part)
 }
 
-/// This thread records no more. Answers what it has recorded.
+/// Ends this thread's recording and returns it.
 #[must_use]
 pub fn end() -> Option<Box<Tape>> {
     set_tag(None);
@@ -237,13 +236,13 @@ pub fn end() -> Option<Box<Tape>> {
     tape
 }
 
-/// What a thread has recorded when it was interrupted.
+/// An interrupted recording.
 pub struct Suspended {
     tape: Option<Box<Tape>>,
     tag: Option<Arc<Tag>>,
 }
 
-/// Until this is resumed the thread runs what it pushes, or records something else.
+/// Suspends the recording: until `resume`, the thread pushes its calls, or records something else.
 #[must_use]
 pub fn suspend() -> Suspended {
     let suspended = Suspended { tape: TAPE.take(), tag: tag() };
@@ -252,14 +251,14 @@ pub fn suspend() -> Suspended {
     suspended
 }
 
-/// The thread goes on to record.
+/// Resumes a suspended recording.
 pub fn resume(suspended: Suspended) {
     TAPE.set(suspended.tape);
     COMING.set(None);
     set_tag(suspended.tag);
 }
 
-/// Asks what was recorded so far.
+/// Calls `ask` with the recording so far.
 pub fn with<T>(ask: impl FnOnce(&Tape) -> T) -> Option<T> {
     TAPE.with_borrow(|tape| tape.as_deref().map(ask))
 }
@@ -268,13 +267,12 @@ fn with_mut<T>(ask: impl FnOnce(&mut Tape) -> T) -> Option<T> {
     TAPE.with_borrow_mut(|tape| tape.as_deref_mut().map(ask))
 }
 
-/// What the next call of this thread is called, and where it is asked for.
+/// Sets the name and the place of this thread's next call.
 pub fn announce(name: &str, place: u64) {
     COMING.set(Some(Coming { name: name.to_owned(), place }));
 }
 
-/// From now on the calls of this thread's recording run one by one, in their order; or as they may again. Answers how it
-/// was before.
+/// Makes the calls of this thread's recording run one by one from now on, or lifts that. Returns the previous state.
 #[must_use]
 pub fn set_in_order(on: bool) -> bool {
     with_mut(|tape| {
@@ -287,20 +285,20 @@ pub fn set_in_order(on: bool) -> bool {
     .unwrap_or(false)
 }
 
-/// Nothing is to become of the recording that is open.
+/// Marks the open recording as unusable.
 pub fn fail(message: &str) {
     with_mut(|tape| {
         tape.failed.get_or_insert_with(|| message.to_owned());
     });
 }
 
-/// The buffer holds values that are known: it is made anew at each replay that changes it or hands it out.
+/// Notes that the buffer holds known values: each replay that changes it or returns it makes it anew.
 pub fn note_constant(buffer: &Arc<Buffer>) {
     with_mut(|tape| tape.constants.push(Arc::clone(buffer)));
 }
 
-/// Whether an array's values can be looked at while this thread records: not if the recording makes or changes them.
-/// Answers the call that does, by name and place.
+/// Whether an array's values can be read while this thread records. They cannot if the recording makes or changes them;
+/// the error then is the name and the place of the call that does.
 pub fn look(array: &Array) -> Result<(), (String, u64)> {
     let writes = |call: &&Recorded| {
         call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
@@ -333,7 +331,7 @@ pub fn is_written(array: &Array) -> bool {
     with(|tape| tape.all().any(|tape| tape.calls.iter().any(writes))).unwrap_or(false)
 }
 
-/// Appends a call, whose arrays were checked.
+/// Appends a call with checked arrays.
 pub(crate) fn append(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     append_parts(step, call.engine, call.arrays, call.variables, &call.options, call.at_arrays)
 }
@@ -342,7 +340,7 @@ pub(crate) fn append(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
 ///
 /// # Safety
 ///
-/// The step is an opaque one that may [run](crate::Opaque::run) without arrays.
+/// The step is opaque and may [run](crate::Opaque::run) without arrays.
 pub unsafe fn append_on_variables(
     step: Step,
     engine: &Engine,
@@ -363,7 +361,7 @@ fn append_parts(
     let coming = COMING.take();
     let (name, place) = coming.map_or((String::new(), 0), |coming| (coming.name, coming.place));
     let name = options.name.map_or(name, ToOwned::to_owned);
-    // What it writes belongs where it would when it is pushed.
+    // Its outputs belong to the device on which a push would put them.
     place_of(&mut Pushing::lock(), arrays);
     let appended = with_mut(|tape| {
         if !tape.engine.is_same(engine) {
@@ -392,7 +390,7 @@ fn append_parts(
     appended.unwrap_or_else(|| Err(ArrayError::Capture("no recording is open on this thread".to_owned())))
 }
 
-/// Refuses an op that cannot be recorded, while this thread records.
+/// Refuses, while this thread records, an op that cannot be recorded.
 #[inline]
 pub(crate) fn refuse_push(name: Option<&str>) -> Result<(), ArrayError> {
     if is_recording() { refuse_now(name) } else { Ok(()) }

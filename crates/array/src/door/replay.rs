@@ -1,4 +1,4 @@
-//! Replays on arrays: one push, with a port for each range that it touches.
+//! Replays on arrays: one push, with a port for each range of bytes.
 
 use super::recording;
 use crate::access::{Bound, Touched, check_open, enter_touched, refuse_bytes, unwrite};
@@ -8,24 +8,24 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use weft_engine::{AccessKind, Engine, PortId, Replay, ReplayOptions, Variable, drop_later};
 
-/// A push of a replay, but for what its steps are told.
+/// A push of a replay, without the data for its steps.
 pub struct ReplayCall<'a> {
-    /// The engine of all that it touches.
+    /// The engine of all buffers and variables.
     pub engine: &'a Engine,
     /// The buffers, each named once.
     pub touched: &'a [Touched<'a>],
-    /// What it accesses besides.
+    /// Further variables with their ports and accesses.
     pub variables: &'a [(PortId, &'a Variable, AccessKind)],
-    /// Priority, bytes, whether its steps run one by one.
+    /// Priority, bytes, and whether the steps run one by one.
     pub options: ReplayOptions<'a>,
-    /// Where the versions of the buffers are noted that its reads see, if somebody asks.
+    /// Receives the versions of the buffers that the reads see, if the caller wants them.
     pub versions: Option<&'a OnceLock<Versions>>,
 }
 
-/// Versions of buffers, in the order in which they are touched.
+/// Versions of buffers, in the order of `touched`.
 pub type Versions = SmallVec<[u64; 16]>;
 
-/// Pushes a replay. The caller has waited for room, and answers for it that the steps touch what is behind their ports alone.
+/// Pushes a replay. The caller has waited for room, and guarantees that the steps touch only memory behind their ports.
 pub fn push_replay<B: Send + Sync + 'static>(
     replay: &Replay<B>,
     call: &ReplayCall<'_>,
@@ -65,7 +65,7 @@ pub fn push_replay<B: Send + Sync + 'static>(
             entered
         }
         Err(error) => {
-            drop_later(bindings); // not under the lock
+            drop_later(bindings); // after the lock
             Err(error)
         }
     };

@@ -34,7 +34,7 @@ impl Clone for Layout {
     }
 }
 
-/// The same numbers. Up to four are copied one by one: a vector's own clone takes several times as long.
+/// The same numbers. Up to four are copied one by one, because a vector's own clone takes several times as long.
 #[inline]
 fn copied<T: Copy + Default>(numbers: &SmallVec<[T; 4]>) -> SmallVec<[T; 4]> {
     if numbers.spilled() {
@@ -48,7 +48,7 @@ fn copied<T: Copy + Default>(numbers: &SmallVec<[T; 4]>) -> SmallVec<[T; 4]> {
 }
 
 impl Layout {
-    /// Rows after rows, from the buffer's start.
+    /// Row after row, from the buffer's start.
     pub fn contiguous(shape: &[usize], item: usize) -> Result<Self, ArrayError> {
         let too_large = || ArrayError::TooLarge { shape: shape.to_vec(), item };
         let mut strides = Strides::from_elem(0, shape.len());
@@ -94,7 +94,7 @@ impl Layout {
         true
     }
 
-    /// Whether the elements are, in some order, all that lies between the first and the last byte, each once.
+    /// Whether the elements, in some order, fill every byte between the first and the last exactly once.
     #[must_use]
     pub fn is_dense(&self, item: usize) -> bool {
         let axes = self.strides.iter().zip(&self.shape).filter(|(_, length)| **length != 1);
@@ -110,7 +110,7 @@ impl Layout {
         true
     }
 
-    /// The bytes that the elements reach, if that is inside the numbers' range.
+    /// The bytes that the elements reach, in numbers wider than `usize`: the layout may be unchecked.
     fn reach(&self, item: usize) -> (i128, i128) {
         let (mut start, mut end) = (self.offset as i128, self.offset as i128);
         if self.shape.contains(&0) {
@@ -123,7 +123,7 @@ impl Layout {
         (start, end + item as i128)
     }
 
-    /// The bytes that the elements reach. The layout is one that [`check`](Self::check) has accepted.
+    /// The bytes that the elements reach. The layout was accepted by [`check`](Self::check).
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked when the view was made
     pub fn range(&self, item: usize) -> Range<usize> {
@@ -131,7 +131,7 @@ impl Layout {
         start as usize..end as usize
     }
 
-    /// Number of elements, unless their bytes are more than memory can have: a view may name one byte again and again.
+    /// Number of elements. Refuses more bytes than memory can have: a view may name one byte many times.
     pub(crate) fn checked_size(&self, item: usize) -> Result<usize, ArrayError> {
         let bytes = self.shape.iter().try_fold(item.max(1), |bytes, &length| bytes.checked_mul(length.max(1)));
         if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
@@ -140,13 +140,13 @@ impl Layout {
         Ok(self.size())
     }
 
-    /// Refuses a layout that reaches outside a buffer of so many bytes, or has more elements than can be counted.
+    /// Refuses a layout that reaches outside a buffer of this many bytes, or has too many elements to count.
     pub fn check(&self, item: usize, bytes: usize) -> Result<(), ArrayError> {
         self.checked_size(item)?;
         self.check_reach(item, bytes)
     }
 
-    /// Refuses a layout, whose elements can be counted, that reaches outside.
+    /// Refuses a layout that reaches outside. Its elements were counted before.
     pub(crate) fn check_reach(&self, item: usize, bytes: usize) -> Result<(), ArrayError> {
         let (start, end) = self.reach(item);
         if start < 0 || end > bytes as i128 { Err(ArrayError::OutOfBounds { start, end, bytes }) } else { Ok(()) }
@@ -170,7 +170,7 @@ impl Layout {
     }
 }
 
-/// The shape to which two broadcast.
+/// The broadcast shape of two shapes.
 #[must_use]
 #[inline]
 pub fn broadcast_shapes(one: &[usize], other: &[usize]) -> Option<Shape> {

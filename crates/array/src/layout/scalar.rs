@@ -10,7 +10,7 @@ pub enum Scalar {
     Bool(bool),
     /// An integer that fits 64 bits with a sign.
     Int(i64),
-    /// A larger one.
+    /// A larger integer.
     UInt(u64),
     /// A real number.
     Float(f64),
@@ -19,7 +19,7 @@ pub enum Scalar {
 }
 
 impl fmt::Display for Scalar {
-    /// As Python writes it.
+    /// The number as Python writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => f.write_str(if *value { "True" } else { "False" }),
@@ -37,14 +37,14 @@ impl fmt::Display for Scalar {
 pub(crate) struct Element(pub(crate) [u8; 16]);
 
 impl Scalar {
-    /// Whether arrays of this type take it without changing its kind or losing its range.
+    /// Whether arrays of this type take the number without a change of its kind or a loss of its range.
     #[must_use]
     #[inline]
     pub fn fits(self, dtype: DType) -> bool {
         self.element(dtype).is_some()
     }
 
-    /// The bytes of the scalar as an element of this type, if that takes it; behind the element's they are 0.
+    /// The bytes of the scalar as an element of this type, if the type takes it. Bytes behind the element are 0.
     #[must_use]
     pub fn bytes(self, dtype: DType) -> Option<[u8; 16]> {
         self.element(dtype).map(|element| element.0)
@@ -70,7 +70,7 @@ impl Scalar {
                 }
             };
         }
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as assigning to an array does
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // as in an assignment to an array
         let real = || match self {
             Self::Bool(value) => Some(f64::from(u8::from(value))),
             Self::Int(value) => Some(value as f64),

@@ -1,4 +1,4 @@
-//! Steps that were recorded, pushed on other arrays.
+//! Recorded steps, pushed on other arrays.
 
 use super::{blocked, elementwise, fused};
 use crate::door::{self, Call};
@@ -27,12 +27,13 @@ impl Payload for On {
     }
 }
 
-/// Pushes a step again, on the arrays of the call, a native one's inputs first. The caller has waited for room.
+/// Pushes a step once more, on the arrays of the call; a native step's inputs come first. The caller has waited for
+/// room.
 ///
 /// # Safety
 ///
-/// The arrays of a native step have the dtypes and the layouts that it was made for but for their offsets, and overlap
-/// as those did.
+/// The arrays of a native step have the dtypes and, except for the offsets, the layouts that it was made for. They
+/// overlap as those did.
 pub unsafe fn push_step(step: &Step, call: Call<'_>) -> Result<(), ArrayError> {
     match step {
         Step::Strided(strided) => elementwise::push_again(strided, call),

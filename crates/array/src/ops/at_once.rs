@@ -1,8 +1,8 @@
-//! Short ops run where they are pushed, if their inputs are there: handing one over takes longer than running it, as
-//! a worker has to wake up and its cache lines have to travel.
+//! Short ops run by the pushing thread, if their inputs are ready. A hand-over takes longer than such an op: a worker
+//! has to wake up, and its cache lines have to travel.
 //!
-//! To everybody else it is as if the op had been pushed and had finished at that moment. The lock of pushes is held
-//! meanwhile, so that no other push can change the inputs; the loop is short.
+//! All other threads see the op as pushed and finished at that moment. The lock of pushes is held meanwhile, so that no
+//! other push can change the inputs. The loop is short.
 
 use crate::access::{is_all_there, note_written, place, place_result, refuse};
 use crate::door::{self, Call};
@@ -14,10 +14,17 @@ use smallvec::SmallVec;
 use weft_engine::Engine;
 use weft_engine::trace::Note;
 
-/// Nanoseconds that such an op takes at most, about.
-pub(crate) const SHORT: usize = 16_000;
+/// Nanoseconds that such an op takes at most, about: native ones, and functions of NumPy's that the caller's thread could run.
+const SHORT: usize = 16_000;
 /// Operands of such an op at most.
 const FEW: usize = 4;
+
+/// Whether what takes about so many nanoseconds is run where it is pushed.
+#[must_use]
+#[inline]
+pub const fn is_short(nanoseconds: usize) -> bool {
+    nanoseconds <= SHORT
+}
 
 /// Runs a small step where it is pushed, if what it reads is there and its last array, which alone it writes, is nobody
 /// else's. Answers whether it has. It is given the addresses of the arrays' first elements.
@@ -28,8 +35,8 @@ pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<
     })
 }
 
-/// The same, of a step that writes all arrays but the first so many, its inputs, and that answers whether it could: if not, it
-/// is to be pushed, and fails as ops do.
+/// The same for a step with `read` inputs, all other arrays being outputs. `run` returns whether it succeeded; if not,
+/// the op is pushed and fails as ops do.
 pub(crate) fn attempt(
     call: &Call<'_>,
     inputs: usize,
@@ -54,7 +61,7 @@ pub(crate) fn attempt(
         pointers.push(start.wrapping_add(array.layout().offset));
     }
     let span = call.engine.start_span();
-    // What is read cannot change while the lock is held.
+    // The inputs cannot change while the lock is held.
     if !run(&mut pushing, &pointers) {
         return Ok(false);
     }
@@ -66,7 +73,8 @@ pub(crate) fn attempt(
     Ok(true)
 }
 
-/// Runs the loop if its operands are few, of one shape or of one element, in rows, and there. Answers whether it has.
+/// Runs the loop if its operands are few, ready, and in rows of one shape or of one element each. Returns whether it
+/// ran.
 #[inline]
 pub(crate) fn run_rows(
     kernel: &StridedLoop,
@@ -79,7 +87,11 @@ pub(crate) fn run_rows(
     let size = output.layout().size();
     let bytes = kernel.dtypes().iter().map(|dtype| dtype.size()).sum::<usize>();
     let takes = size.saturating_mul(kernel.effort() + bytes * PER_BYTE) / 1000;
-    if takes > SHORT || engine.is_watched() || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly()
+    if !is_short(takes)
+        || engine.is_watched()
+        || inputs.len() >= FEW
+        || !output.is_flat()
+        || output.buffer().is_readonly()
     {
         return false;
     }
@@ -96,7 +108,7 @@ pub(crate) fn run_rows(
             }
             Operand::Array(array) => {
                 let in_rows = array.is_contiguous() && array.layout().is_shaped_like(output.layout());
-                let is_one = !in_rows && array.layout().size() == 1; // goes with each element
+                let is_one = !in_rows && array.layout().size() == 1; // paired with each element
                 let alike = (in_rows || is_one) && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
                 let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
                 stays |= size == 1 && is_one && !array.layout().shape.is_empty();
@@ -121,7 +133,7 @@ pub(crate) fn run_rows(
         steps = [0; FEW];
     }
     let span = engine.start_span();
-    // SAFETY: what is read is there and cannot change while the lock is held; nobody else knows what is written.
+    // SAFETY: the inputs are ready and cannot change while the lock is held; the output has no other user yet.
     unsafe { kernel.call_on(&mut pointers[..=count], signed(size), &steps[..=count]) };
     if let Some(span) = span {
         engine.record_run(note, span);

@@ -1,6 +1,6 @@
-//! Ops that run steps which fall into blocks.
+//! Ops that run steps made of blocks.
 
-use super::at_once::attempt;
+use super::at_once::{attempt, is_short};
 use super::team::{self, Blocks, Crew};
 use crate::door::{self, Call, recording};
 use crate::memory::{Block, Pushing};
@@ -14,17 +14,17 @@ use weft_engine::{Cause, Device, OpContext, Payload, PlaceOffset, PushOptions};
 /// Fewer operations than this are not worth the hand-over to an idle worker.
 const WORTH_HELP: usize = 1 << 17;
 
-/// A step of no more operations than this is short, whatever they are: it runs where it is pushed.
-const SHORT: usize = 1 << 13;
+/// Picoseconds that an operation of such a step takes at most, about: a power, or an exponential.
+const OPERATION: usize = 1950;
 
-/// Scratch begins at a multiple of this.
+/// Alignment of scratch memory in bytes.
 const ALIGN: usize = 64;
 
-/// Pushes a step that falls into blocks on dense arrays, those that it was made for: what it reads, changes, writes.
+/// Pushes a step made of blocks on dense arrays with their accesses.
 ///
 /// # Safety
 ///
-/// The arrays have the dtypes and the shapes that the step was made for, row after row.
+/// The arrays have the dtypes and the shapes that the step was made for, and are contiguous.
 pub unsafe fn push_blocked(
     step: &Arc<dyn Blocked>,
     arrays: &[(&Array, Access)],
@@ -44,9 +44,9 @@ pub unsafe fn push_blocked(
     }
     let inputs = arrays.iter().position(|(_, access)| *access == Access::Overwrite).unwrap_or(arrays.len());
     let changes_none = arrays[..inputs].iter().all(|(_, access)| *access == Access::Read);
-    if step.operations() <= SHORT && changes_none {
+    if is_short(step.operations().saturating_mul(OPERATION) / 1000) && changes_none {
         let run = |_: &mut Pushing, pointers: &[*mut u8]| {
-            // SAFETY: the arrays are those of the step; what it writes is nobody else's meanwhile.
+            // SAFETY: the arrays are those of the step; its outputs have no other user meanwhile.
             unsafe { run_here(step.as_ref(), arrays, pointers) }.is_ok_and(|ran| ran)
         };
         if attempt(&call, inputs, run)? {
@@ -56,11 +56,12 @@ pub unsafe fn push_blocked(
     door::push(payload(step, &call), &call)
 }
 
-/// Runs a step on this thread alone; not where an operand begins between two elements, as steps take aligned ones.
+/// Runs a step on this thread alone. Returns false for an unaligned operand, because steps take aligned ones.
 ///
 /// # Safety
 ///
-/// As for [`push_blocked`]; the pointers are to the first elements of its arrays, which are there, and nobody else writes to.
+/// As for [`push_blocked`]; the pointers are to the first elements of its arrays, which are ready and have no other
+/// writer.
 unsafe fn run_here(step: &dyn Blocked, arrays: &[(&Array, Access)], pointers: &[*mut u8]) -> Result<bool, Cause> {
     let is_between = |((array, _), start): (&(&Array, Access), &*mut u8)| {
         !start.expose_provenance().is_multiple_of(array.dtype().size())
@@ -72,7 +73,7 @@ unsafe fn run_here(step: &dyn Blocked, arrays: &[(&Array, Access)], pointers: &[
     unsafe { run_aligned(step, pointers) }.map(|()| true)
 }
 
-/// Runs a step on this thread alone, where nothing begins between two elements.
+/// Runs a step on this thread alone, on aligned operands.
 ///
 /// # Safety
 ///
@@ -80,7 +81,7 @@ unsafe fn run_here(step: &dyn Blocked, arrays: &[(&Array, Access)], pointers: &[
 unsafe fn run_aligned(step: &dyn Blocked, pointers: &[*mut u8]) -> Result<(), Cause> {
     let block = if step.scratch() == 0 { None } else { Some(scratch_of(step.scratch())?) };
     let scratch = std::ptr::with_exposed_provenance_mut(block.as_deref().map_or(0, aligned));
-    // SAFETY: the caller's promise; the scratch is this call's.
+    // SAFETY: the caller's promise; the scratch belongs to this call.
     unsafe {
         step.begin_with(pointers, scratch, false)?;
         for block in 0..step.blocks() {
@@ -90,12 +91,12 @@ unsafe fn run_aligned(step: &dyn Blocked, pointers: &[*mut u8]) -> Result<(), Ca
     }
 }
 
-/// Runs a step on this thread alone, on operands of so many bytes of these types, which may begin anywhere.
+/// Runs a step on this thread alone, on operands of these sizes in bytes and types, aligned or not.
 ///
 /// # Safety
 ///
-/// The pointers are to the first elements of dense operands, those that the step was made for: nobody else writes to them, nor
-/// looks at those that are written.
+/// The pointers are to the first elements of dense operands, as the step was made for. The operands have no other
+/// writer, and the outputs have no other reader.
 pub unsafe fn run_alone(
     step: &dyn Blocked,
     operands: impl Iterator<Item = (usize, DType, Access)>,
@@ -107,7 +108,7 @@ pub unsafe fn run_alone(
     for (pointer, start) in pointers.iter_mut().zip(&starts) {
         *pointer = std::ptr::with_exposed_provenance_mut(*start);
     }
-    // SAFETY: as above; copies are as large as what they stand for.
+    // SAFETY: as above; copies are as large as their operands.
     unsafe {
         run_aligned(step, pointers)?;
         bring_back(&copies);
@@ -115,18 +116,18 @@ pub unsafe fn run_alone(
     Ok(())
 }
 
-/// The payload that runs such a step on the arrays of a call.
+/// The payload that runs a step made of blocks on the arrays of a call.
 pub(super) fn payload(step: &Arc<dyn Blocked>, call: &Call<'_>) -> impl Payload + use<> {
     let arrays = call.arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
     Shared { step: Arc::clone(step), arrays, note: call.options.note, kept: None }
 }
 
-/// Runs such a step on its operands, inputs first, within an op to which they are granted. Idle workers help; who runs the
-/// last block ends the op. The step does not begin where what it lays out was kept.
+/// Runs a step made of blocks on its operands, inputs first, within an op that was granted them. Idle workers help; the
+/// thread that runs the last block ends the op. With a kept layout, the step does not begin again.
 ///
 /// # Safety
 ///
-/// As for [`push_blocked`]; what was kept is of this step, by [`lay_out`].
+/// As for [`push_blocked`]; the kept block is of this step, made by [`lay_out`].
 pub unsafe fn run_blocked(
     step: &Arc<dyn Blocked>,
     operands: &Operands,
@@ -137,7 +138,7 @@ pub unsafe fn run_blocked(
     Shared { step: Arc::clone(step), arrays: operands.iter().cloned().collect(), note, kept }.run(context)
 }
 
-/// What such a step lays out before its blocks, to be kept; nothing if an operand begins between two elements.
+/// The block that such a step lays out before its blocks run, to be kept; None for an unaligned operand.
 ///
 /// # Safety
 ///
@@ -150,7 +151,7 @@ pub unsafe fn lay_out(step: &dyn Blocked, operands: &Operands) -> Result<Option<
     let pointers: SmallVec<[*mut u8; 6]> =
         starts.iter().map(|start| std::ptr::with_exposed_provenance_mut(*start)).collect();
     let block = scratch_of(step.scratch())?;
-    // SAFETY: the caller's promise; the block is nobody else's yet.
+    // SAFETY: the caller's promise; the block has no other user yet.
     unsafe { step.begin(&pointers, std::ptr::with_exposed_provenance_mut(aligned(&block))) }?;
     Ok(Some(block))
 }
@@ -164,7 +165,7 @@ fn scratch_of(bytes: usize) -> Result<Arc<Block>, Cause> {
     Ok(Arc::new(block))
 }
 
-/// Where scratch memory begins in a block.
+/// The start of scratch memory in a block.
 fn aligned(block: &Block) -> usize {
     block.start().expose_provenance().next_multiple_of(ALIGN)
 }
@@ -176,12 +177,12 @@ struct Shared {
     step: Arc<dyn Blocked>,
     arrays: Arrays,
     note: Note,
-    /// What it has laid out before.
+    /// The block laid out before.
     kept: Option<Arc<Block>>,
 }
 
 impl Payload for Shared {
-    // SAFETY: a note lies there, and in it a number of eight bytes.
+    // SAFETY: a note lies at this offset, and in it a number of eight bytes.
     const PLACE: Option<PlaceOffset<Self>> =
         Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, note) + Note::PLACE) });
 
@@ -213,11 +214,11 @@ impl Payload for Shared {
     }
 }
 
-/// What stands for an array that begins between two elements, as memory from outside may: steps take aligned ones.
+/// A copy in place of an unaligned array, as memory from outside may be: steps take aligned ones.
 struct Copy {
     block: Block,
     bytes: usize,
-    /// Where to it is brought back, if it was written.
+    /// The address to write the copy back to, if it is an output.
     back: Option<usize>,
 }
 
@@ -229,18 +230,18 @@ impl Copy {
 
 /// # Safety
 ///
-/// There are so many bytes at both, and nobody else knows the latter.
+/// There are this many bytes at both, and the target has no other user.
 unsafe fn copy(from: usize, to: usize, bytes: usize) {
     let from = std::ptr::with_exposed_provenance::<u8>(from);
     // SAFETY: the caller's promise.
     unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from_nonoverlapping(from, bytes) };
 }
 
-/// Copies operands, of so many bytes of a type, that begin between two elements.
+/// Copies unaligned operands, given by their sizes in bytes and types.
 ///
 /// # Safety
 ///
-/// There are so many bytes, which nobody writes to meanwhile.
+/// There are this many bytes, without a writer meanwhile.
 unsafe fn align(
     operands: impl Iterator<Item = (usize, DType, Access)>,
     starts: &mut [usize],
@@ -263,11 +264,11 @@ unsafe fn align(
     Ok(copies)
 }
 
-/// Brings copies of what was written back.
+/// Writes copies of outputs back.
 ///
 /// # Safety
 ///
-/// Nobody else has what they stand for, and all of a copy was written, or was what it stands for.
+/// The originals have no other user, and each copy was written as a whole, or began as the original.
 unsafe fn bring_back(copies: &[Copy]) {
     for made in copies {
         if let Some(back) = made.back {

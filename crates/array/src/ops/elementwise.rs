@@ -1,6 +1,6 @@
 //! Ops made of one strided loop.
 
-use super::at_once::{self, SHORT};
+use super::at_once::{self, is_short};
 use super::large::{LARGE, push_large};
 use crate::access::{announce_scalars, enqueue, is_all_there, note_written, place, refuse};
 use crate::door::{self, Call, recording};
@@ -13,14 +13,13 @@ use std::sync::Arc;
 use weft_engine::trace::Kind;
 use weft_engine::{Engine, PushOptions};
 
-/// Results below this size are not counted as bytes held by pending ops.
+/// Results below this size do not count as bytes held by pending ops.
 const COUNTED: usize = 4096;
 
 /// The arrays of an op, inputs first.
 type Arrays<'a> = SmallVec<[(&'a Array, Access); 3]>;
 
-/// Checks the arrays of an op that a thread pushes, which does nothing else or not. Answers them, and the bytes that are
-/// counted.
+/// Checks the arrays of a pushed op, whether or not it does more than its loop. Returns them, and the bytes to count.
 #[inline]
 fn listed<'a>(
     engine: &Engine,
@@ -83,7 +82,7 @@ pub fn push_elementwise(
     push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), arrays.len() - outputs.len())
 }
 
-/// Pushes a step again, on arrays that have the layouts that it was made for.
+/// Pushes a step once more, on arrays with the layouts that it was made for.
 pub(crate) fn push_again(
     strided: &Arc<Strided>,
     Call { arrays, variables, after, mut options, .. }: Call<'_>,
@@ -109,7 +108,7 @@ pub(crate) fn push_again(
 
 #[inline]
 fn push_bound(step: Bound, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
-    // What is checked runs by itself, from its beginning to its end.
+    // On a watched engine an op runs on its own, from its beginning to its end.
     if step.size() < LARGE || call.engine.is_watched() {
         push_small(Box::new(step), call, read)
     } else {
@@ -123,7 +122,7 @@ fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), 
     let mut options = call.options;
     let mut pushing = Pushing::lock();
     options.device.index = place(&mut pushing, arrays);
-    if step.nanoseconds() <= SHORT
+    if is_short(step.nanoseconds())
         && call.variables.is_empty()
         && call.after.is_empty()
         && !engine.is_watched()

@@ -17,13 +17,13 @@ struct Run {
     device: Device,
 }
 
-/// The same at work.
+/// Running fused loops.
 struct Work {
     step: Arc<Fused>,
     pointers: SmallVec<[*mut u8; 4]>,
-    /// Memory for blocks that nobody has in use.
+    /// Free memory for blocks.
     slots: Mutex<Vec<crate::step::Slots>>,
-    /// What is read and written. Let go of when it was.
+    /// The inputs and outputs. Dropped after the last block.
     arrays: Mutex<SmallVec<[Array; 4]>>,
 }
 

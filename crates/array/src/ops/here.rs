@@ -1,8 +1,8 @@
-//! Computations of the pushing thread on copies of small arrays that are there: by functions that must not run under the lock
+//! Computations of the pushing thread on copies of small, ready arrays, by functions that must not run under the lock
 //! of pushes.
 //!
-//! To all others it is as if the op had been pushed and had finished at that moment: its inputs may change after, and its
-//! outputs are still unknown.
+//! All other threads see the op as pushed and finished at that moment. Its inputs may change afterwards; its outputs
+//! have no other user yet.
 
 use crate::access::{are_idle, is_all_there, note_written, place_result};
 use crate::layout::Element;
@@ -13,10 +13,10 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use weft_engine::{Engine, Variable};
 
-/// Where copies begin, as allocations do.
+/// Alignment of copies, that of allocations.
 const ALIGN: usize = size_of::<Element>();
 
-/// For each input, in one block of bytes: where the copy of the bytes that it reaches lies. And how long the block is.
+/// For each input, the place of its bytes' copy in one block; and the length of the block.
 #[must_use]
 pub fn places_of_copies(inputs: &[&Array]) -> (SmallVec<[Range<usize>; 4]>, usize) {
     let mut end = 0_usize;
@@ -31,8 +31,8 @@ pub fn places_of_copies(inputs: &[&Array]) -> (SmallVec<[Range<usize>; 4]>, usiz
     (places, end)
 }
 
-/// Copies small arrays to these places of `block`, if all of them are there, and the outputs whole buffers of the host that
-/// nobody has used. Answers whether it has.
+/// Copies small arrays to these places of `block`. All must be ready, and the outputs must be whole, unused buffers of
+/// the host. Returns whether it copied.
 #[must_use]
 pub fn copy_if_there(
     engine: &Engine,
@@ -55,7 +55,7 @@ pub fn copy_if_there(
     copy_all(&pushing, inputs, places, block).is_some()
 }
 
-/// Copies arrays, which are there, to their places; nothing if a place is not as long as its array.
+/// Copies ready arrays to their places; None if a place is not as long as its array.
 fn copy_all(_: &Pushing, arrays: &[&Array], places: &[Range<usize>], block: &mut [u8]) -> Option<()> {
     if arrays.len() != places.len() {
         return None;
@@ -63,13 +63,13 @@ fn copy_all(_: &Pushing, arrays: &[&Array], places: &[Range<usize>], block: &mut
     for (array, place) in arrays.iter().zip(places) {
         let (start, range) = (array.buffer().start().ok()?, array.range());
         let target = block.get_mut(place.clone()).filter(|target| target.len() == range.len())?;
-        // SAFETY: the bytes are inside the buffer, are there, and cannot change while the lock is held.
+        // SAFETY: the bytes are inside the buffer, are ready, and cannot change while the lock is held.
         unsafe { start.wrapping_add(range.start).copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
     }
     Some(())
 }
 
-/// Which versions of arrays were copied, one after the other.
+/// The versions of copied arrays, in order.
 #[derive(PartialEq, Eq)]
 pub struct Copied(SmallVec<[(u64, u64); 4]>);
 
@@ -81,26 +81,26 @@ pub(super) fn versions(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> Co
     Copied(arrays.iter().map(of_one).collect())
 }
 
-/// What an op reads and its last array, which it changes.
+/// The accesses of an op that reads all arrays and changes the last one.
 fn changing<'a>(arrays: &[&'a Array]) -> SmallVec<[(&'a Array, Access); 4]> {
     let last = arrays.len().saturating_sub(1);
     let access = |at: usize| if at == last { Access::Mutate } else { Access::Read };
     arrays.iter().enumerate().map(|(at, array)| (*array, access(at))).collect()
 }
 
-/// Whether all are the host's, and the last one may be changed on a copy of all that it reaches.
+/// Whether all are on the host, and the last one may be changed by way of a copy of all bytes that it reaches.
 fn may_change(engine: &Engine, arrays: &[&Array]) -> bool {
     let usable = |array: &&Array| array.buffer().is_host() && engine.is_same(array.buffer().engine());
-    // What lies between elements in somebody else's memory may be another array's, of which nobody knows here: to bring all
-    // back would undo what is written there meanwhile.
+    // In foreign memory the gaps between elements may belong to another array, unknown here. To write all bytes back
+    // would undo that array's writes meanwhile.
     let is_apart = |last: &&Array| last.buffer().is_own() || last.range().len() <= last.bytes();
     !engine.is_closed()
         && arrays.iter().all(usable)
         && arrays.last().is_some_and(|last| is_apart(last) && !last.buffer().is_readonly())
 }
 
-/// Copies small arrays of the host to these places of `block`, if all of them are there and nothing that was pushed on the last one
-/// is pending: on its copy it is to be changed, and then [put back](put_back).
+/// Copies small arrays of the host to these places of `block`. All must be ready, and the last one must have no pending
+/// ops. The caller changes the last copy and then [puts it back](put_back).
 #[must_use]
 pub fn copy_to_change(engine: &Engine, arrays: &[&Array], places: &[Range<usize>], block: &mut [u8]) -> Option<Copied> {
     if !is_plain() || engine.is_watched() || !may_change(engine, arrays) {
@@ -115,8 +115,8 @@ pub fn copy_to_change(engine: &Engine, arrays: &[&Array], places: &[Range<usize>
     Some(versions(&mut pushing, &listed))
 }
 
-/// Writes the copy of the last array back, if none of them was written since they were copied and nothing is pending on it. Answers
-/// whether it has: then it is as if all had happened at this moment.
+/// Writes the copy of the last array back, if no array was written since the copies and the last one has no pending
+/// ops. Returns whether it did. The whole op then counts as done at this moment.
 #[must_use]
 pub fn put_back(engine: &Engine, arrays: &[&Array], copied: &Copied, changed: &[u8]) -> bool {
     let listed = changing(arrays);
@@ -127,8 +127,8 @@ pub fn put_back(engine: &Engine, arrays: &[&Array], copied: &Copied, changed: &[
         return false;
     }
     let Ok(start) = last.buffer().start() else { return false };
-    // SAFETY: the bytes are inside the buffer, and nobody looks at them while the lock is held; what lies between the elements is
-    // as it was, for it is the buffer's own.
+    // SAFETY: the bytes are inside the buffer and have no reader while the lock is held; the gaps between the elements
+    // are unchanged, because the buffer is weft's own.
     unsafe { start.wrapping_add(last.range().start).copy_from_nonoverlapping(changed.as_ptr(), changed.len()) };
     note_written(&mut pushing, &listed[listed.len() - 1..]);
     true

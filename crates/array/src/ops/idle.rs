@@ -1,4 +1,4 @@
-//! Several ops run as one where they are asked for, if nothing on their arrays is pending.
+//! Several ops run as one on the calling thread, if nothing is pending on their arrays.
 
 use crate::access::{are_idle, note_written, refuse};
 use crate::memory::Pushing;
@@ -6,11 +6,11 @@ use crate::{Access, Array, ArrayError};
 use smallvec::SmallVec;
 use weft_engine::Engine;
 
-/// Runs `body` on this thread, as one op that does this with the arrays, if all of them are there and nothing that was
-/// pushed on what it changes is pending. Answers whether it has.
+/// Runs `body` on this thread as one op with these accesses, if all arrays are ready and no op is pending on those that
+/// it changes. Returns whether it ran.
 ///
-/// To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
-/// happen is held meanwhile: `body` is short, and nothing of a user's runs in it.
+/// All other threads see the op as pushed and finished at that moment. The lock of pushes is held meanwhile: `body` is
+/// short and runs no code of a user's.
 #[inline]
 pub fn run_idle(engine: &Engine, arrays: &[(&Array, Access)], body: impl FnOnce()) -> Result<bool, ArrayError> {
     refuse(arrays.iter().map(|(array, _)| *array))?;

@@ -2,19 +2,20 @@
 //!
 //! | state | who may act | next |
 //! |---|---|---|
-//! | open | pushers of ops that read what it fills, who may join it as *followers* | taken, by whoever runs it |
-//! | taken | the worker that runs it, and those that help; when the engine comes to it later, nothing is left to do | |
+//! | open | pushers of ops that read the filled buffer: they may join it as *followers* | taken, by the thread that runs it |
+//! | taken | the worker that runs it, and its helpers; when the engine comes to it later, nothing is left to do | |
 //!
-//! A large op that has its turn takes its followers along, and theirs, as far as their inputs are there: the loops then run block by
-//! block, so that each finds its inputs in the cache. A follower's own op stays where it is in the queues. It is granted only when the
-//! ones before it are settled, and finds itself done.
+//! A large op that has its turn takes its followers along, and theirs, as far as their inputs are ready. The loops then
+//! run block by block, so that each finds its inputs in the cache. A follower's own op keeps its place in the queues.
+//! Its grant comes only after the ops before it have settled, and finds the work done.
 //!
-//! Why that is no race: a follower reads a buffer that an op in hand fills, or one whose version at the push of the follower has
-//! finished; its read holds off later writers of both, for as long as its op is pending. It writes to a buffer that was untouched at
-//! its push, or to one that an op in hand has filled and that no other op has read in between.
+//! Why that is no race: a follower reads a buffer that an op in hand fills, or one whose version at the push of the
+//! follower has finished; its read holds off later writers of both, for as long as its op is pending. It writes to a
+//! buffer that was untouched at its push, or to one that an op in hand has filled and that no other op has read in
+//! between.
 //!
-//! Idle workers are asked to help with the blocks; the thread that finishes the last one completes the op. Results do not depend on any
-//! of this: each element is computed by itself.
+//! Idle workers help with the blocks. The thread that finishes the last one completes the op. Results do not depend on
+//! any of this: each element is computed by itself.
 
 use super::team::{self, Blocks, Crew};
 use crate::ArrayError;
@@ -31,9 +32,9 @@ use weft_engine::{Cause, Device, Engine, OpContext, Payload, PlaceOffset};
 
 /// Elements of a block: with a few operands it fits the cache of one core.
 const BLOCK: usize = 32_768;
-/// Elements of a block at a time, of several ops: with a few operands these fit the nearest cache.
+/// Elements per turn in a block of several ops: with a few operands these fit the nearest cache.
 const STRETCH: usize = 4096;
-/// Ops of fewer elements are run as they are.
+/// Ops of fewer elements run without blocks.
 pub(crate) const LARGE: usize = 2 * BLOCK;
 /// Followers taken along at most.
 const TAKEN: usize = 64;
@@ -45,31 +46,31 @@ enum State {
 
 /// A large op.
 struct Job {
-    /// Where nothing that it reads knows the engine. To count a handle on it is a cache line that all workers share.
+    /// The engine, unless an input knows it. To clone the handle writes to a cache line that all workers share.
     engine: Option<Engine>,
     device: Device,
     /// Number of elements.
     size: usize,
     flat: bool,
     note: Note,
-    /// When it was computed, if that was before its turn and the engine is traced.
+    /// The time of its computation, if that came before its turn and the engine is traced.
     span: OnceLock<Span>,
     step: Mutex<Bound>,
     needs: Mutex<Needs>,
     state: Mutex<State>,
 }
 
-/// What has to be there before it can be run ahead of its turn.
+/// The conditions for a run ahead of its turn.
 #[derive(Default)]
 struct Needs {
     /// For each source that is a buffer.
     sources: SmallVec<[Need; 2]>,
-    /// Ops that filled what it rewrites.
+    /// The ops that filled the buffers that it rewrites.
     rewrites: SmallVec<[Weak<Job>; 1]>,
 }
 
 struct Need {
-    /// Mutations pushed before, if they are those of the buffer's one variable.
+    /// Mutations pushed before, if the buffer has one variable.
     version: Option<u64>,
     /// The op that fills the buffer, if it may be followed.
     producer: Weak<Job>,
@@ -82,7 +83,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Jobs = SmallVec<[Arc<Job>; 1]>;
 
 impl Job {
-    /// Asks the engine, for as long as the step has not let go of what it reads.
+    /// Calls `ask` with the engine, as long as the step still holds its inputs.
     fn with_engine<T>(&self, ask: impl FnOnce(&Engine) -> T) -> T {
         let step = lock(&self.step);
         match self.engine.as_ref().or_else(|| step.engine()) {
@@ -91,8 +92,8 @@ impl Job {
         }
     }
 
-    /// Joins the followers of `producer`, unless it is too late. In a forked child a thread that is gone may have had
-    /// the producer in hand: it is not waited for.
+    /// Joins the followers of `producer`, unless it is too late. It does not wait for the lock: in a forked child, a
+    /// thread that no longer exists may hold it.
     fn follow(self: &Arc<Self>, producer: &Self) {
         if let Ok(mut state) = producer.state.try_lock()
             && let State::Open(followers) = &mut *state
@@ -101,7 +102,7 @@ impl Job {
         }
     }
 
-    /// Whether all it reads is there or made by an op in hand, and what it rewrites too.
+    /// Whether all its inputs, and the buffers that it rewrites, are ready or made by an op in hand.
     fn is_ready_after(&self, hand: &[Arc<Self>]) -> bool {
         let in_hand = |producer: &Weak<Self>| hand.iter().any(|job| std::ptr::eq(Arc::as_ptr(job), producer.as_ptr()));
         let (step, needs) = (lock(&self.step), lock(&self.needs));
@@ -119,7 +120,7 @@ impl Job {
             })
     }
 
-    /// Takes the right to run it. Answers the ops that want to follow; nothing if it was taken before.
+    /// Takes the right to run it. Returns the waiting followers; None if it was taken before.
     fn take(&self) -> Option<Vec<Arc<Self>>> {
         let mut state = lock(&self.state);
         match std::mem::replace(&mut *state, State::Taken) {
@@ -128,12 +129,12 @@ impl Job {
         }
     }
 
-    /// Gives the right to run it back: the engine will come to it.
+    /// Returns the right to run it: the engine will come to it.
     fn put_back(&self) {
         *lock(&self.state) = State::Open(Vec::new());
     }
 
-    /// The ops to be run with this one, in the order in which they were pushed.
+    /// The ops to run with this one, in the order of their pushes.
     fn gather(self: &Arc<Self>, mut waiting: Vec<Arc<Self>>) -> Jobs {
         let mut hand: Jobs = SmallVec::from_elem(Arc::clone(self), 1);
         let mut at = 0;
@@ -152,15 +153,15 @@ impl Job {
     }
 }
 
-/// Some ops that are run together, block by block.
+/// Ops that run together, block by block.
 struct Hand {
     jobs: Jobs,
     prepared: Vec<Prepared>,
     blocks: usize,
-    /// Steps along the outermost axis: of all, and of a block.
+    /// Lengths along the outermost axis: of the whole, and of a block.
     length: usize,
     step: usize,
-    /// Since when it works, if the engine is traced.
+    /// The start of its work, if the engine is traced.
     span: Option<Span>,
 }
 
@@ -205,29 +206,29 @@ impl Blocks for Hand {
         let stride = if self.prepared.len() > 1 { STRETCH } else { self.step };
         let mut from = part.start;
         while from < part.end {
-            // The last stretch is no short one: loops may take few elements in another way than the end of many.
+            // The last stretch is never short: loops may treat few elements unlike the end of many.
             let to = if part.end - from < 2 * stride { part.end } else { from + stride };
             for prepared in &self.prepared {
-                // SAFETY: the accesses are granted, or those of a follower, which the module's head speaks of; stretches
-                // are disjoint, and each is run once.
+                // SAFETY: the accesses are granted, or are those of a follower (see the module's head); stretches are
+                // disjoint, and each runs once.
                 unsafe { prepared.run(from..to) };
             }
             from = to;
         }
     }
 
-    /// Lets go of what the ops held, and tells those that were taken along when they were computed.
+    /// Drops the ops' arrays, and gives each follower the time of its computation.
     fn finish(&self) -> Result<(), Cause> {
         if let Some(mut span) = self.span {
             span.end();
             for job in &self.jobs[1..] {
-                // Nobody else has computed it.
+                // It was computed only here.
                 let _ = job.span.set(span);
             }
         }
         for job in &self.jobs {
             let held = lock(&job.step).release();
-            drop(held); // not under the lock: a buffer may go with it
+            drop(held); // after the lock: a buffer may go with it
         }
         Ok(())
     }
@@ -236,18 +237,18 @@ impl Blocks for Hand {
 /// The payload of a large op.
 struct Run {
     job: Arc<Job>,
-    /// Where it was pushed.
+    /// The place of its push.
     place: u64,
 }
 
 impl Payload for Run {
-    // SAFETY: eight bytes: a number.
+    // SAFETY: a number of eight bytes.
     const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, place)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let job = self.job;
         let Some(followers) = job.take() else {
-            // It was taken along.
+            // It was taken along as a follower.
             if let Some(span) = job.span.get() {
                 context.was_done_in(*span);
             }
@@ -260,17 +261,17 @@ impl Payload for Run {
     }
 }
 
-/// The op that fills a buffer, if it is one of these and still there.
+/// The op that fills a buffer, if it is a large one and still exists.
 fn producer_of(producer: Option<&Weak<dyn Any + Send + Sync>>) -> Option<Arc<Job>> {
     producer.and_then(Weak::upgrade).and_then(|producer| producer.downcast().ok())
 }
 
-/// Pushes a large op, of whose arrays the first `read` are inputs.
+/// Pushes a large op; the first `read` of its arrays are inputs.
 pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
     let (engine, arrays) = (call.engine, call.arrays);
     let mut options = call.options;
     let mut needs = Needs::default();
-    // Dropped behind the lock: what an op holds may be a user's.
+    // Dropped after the lock, because an op may hold objects of a user's.
     let mut producers: SmallVec<[Arc<Job>; 2]> = SmallVec::new();
     let mut rewritten: SmallVec<[Arc<Job>; 1]> = SmallVec::new();
     let mut pushing = Pushing::lock();
@@ -293,7 +294,7 @@ pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Resul
         let ranges = output.buffer().ranges.get(&mut pushing);
         if ranges.is_used() {
             step.rewrite(output.buffer());
-            // Who has looked at what was there before must have done so when it is rewritten.
+            // Readers of the old values must be done before the rewrite.
             let producer = producer_of(ranges.producer.as_ref().filter(|_| !ranges.seen));
             needs.rewrites.push(producer.as_ref().map(Arc::downgrade).unwrap_or_default());
             rewritten.extend(producer);
@@ -314,7 +315,7 @@ pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Resul
     let run = Run { job: Arc::clone(&job), place: options.note.key() };
     let pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, run);
     if pushed.is_ok() && flat {
-        // Who comes behind more than its arrays cannot run ahead of its turn.
+        // An op that waits for more than its arrays cannot run ahead of its turn.
         let follows = call.variables.is_empty() && call.after.is_empty();
         producers.iter().filter(|_| follows).for_each(|producer| job.follow(producer));
         for (output, _) in &arrays[read..] {

@@ -1,6 +1,6 @@
 //! Ops that multiply matrices.
 
-use super::at_once;
+use super::at_once::{self, is_short};
 use super::team::{self, Blocks, Crew};
 use crate::door::{self, Call, recording};
 use crate::step::{Matmul, Step, StridedLoop};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use weft_engine::trace::{Kind, Note};
 use weft_engine::{Cause, Device, OpContext, Payload, PlaceOffset, PushOptions};
 
-/// Pushes `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two
-/// are broadcast to the output's.
+/// Pushes `output = left @ right` for arrays of at least two axes, none of them empty. The axes before those two are
+/// broadcast to the output's.
 pub fn push_matmul(
     kernel: StridedLoop,
     output: &Array,
@@ -26,7 +26,7 @@ pub fn push_matmul(
         return door::note(Step::Matmul(step), &call);
     }
     // SAFETY: the pointers are those of the arrays that it was made for.
-    if step.is_short() && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
+    if is_short(step.nanoseconds()) && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
         return Ok(());
     }
     if step.blocks() > 1 {
@@ -35,8 +35,8 @@ pub fn push_matmul(
     door::push(super::again::on(Step::Matmul(step), &arrays), &call)
 }
 
-/// Multiplies two matrices, or one and a vector, or two of these, where it is called, if that is short and they are there. The
-/// output is new, of the axes that vectors leave. Answers whether it has: if not, it is to be pushed.
+/// Multiplies two matrices or vectors on the calling thread, if that is short and they are ready. The output is new and
+/// lacks the axes of vectors. Returns whether it did; if not, the caller pushes the product.
 pub fn multiply_here(
     kernel: StridedLoop,
     output: &Array,
@@ -48,16 +48,15 @@ pub fn multiply_here(
     if recording::is_open() {
         return Ok(false);
     }
-    let Some(step) = Matmul::of_few_axes(kernel, output, left, right).filter(Matmul::is_short) else {
-        return Ok(false);
-    };
+    let step = Matmul::of_few_axes(kernel, output, left, right).filter(|step| is_short(step.nanoseconds()));
+    let Some(step) = step else { return Ok(false) };
     let arrays = [(left, Access::Read), (right, Access::Read), (output, Access::Overwrite)];
     let call = Call::on(output.engine(), &arrays, options);
-    // SAFETY: the pointers are those of the arrays that it was made for.
+    // SAFETY: the pointers are those of the arrays that the step was made for.
     at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })
 }
 
-/// A product that falls into blocks, as a payload: idle workers help with them.
+/// A product made of blocks, as a payload: idle workers help with them.
 struct Shared {
     step: Arc<Matmul>,
     /// The two inputs and the output.
@@ -66,7 +65,7 @@ struct Shared {
 }
 
 impl Payload for Shared {
-    // SAFETY: a note lies there, and in it a number of eight bytes.
+    // SAFETY: a note lies at this offset, and in it a number of eight bytes.
     const PLACE: Option<PlaceOffset<Self>> =
         Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, note) + Note::PLACE) });
 

@@ -16,6 +16,7 @@ mod rows;
 mod team;
 
 pub use again::push_step;
+pub use at_once::is_short;
 pub use blocked::{lay_out, push_blocked, run_alone, run_blocked};
 pub use elementwise::push_elementwise;
 pub use extreme::push_extreme;

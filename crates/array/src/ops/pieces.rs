@@ -1,6 +1,6 @@
-//! Arrays that are put together out of pieces of others.
+//! Arrays put together from pieces of others.
 
-use super::at_once::{self, SHORT};
+use super::at_once::{self, is_short};
 use super::push_elementwise;
 use crate::door::{Call, recording};
 use crate::step::{Operand, Walk, copy_loop};
@@ -11,11 +11,12 @@ use weft_engine::PushOptions;
 /// Bytes of a small output at most.
 const SMALL: usize = 1 << 17;
 
-/// A piece of the output, and what is copied there: of one shape and one type.
+/// A piece of the output, and its source: of one shape and one type.
 pub type Piece = (Array, Array);
 
-/// Pushes copies into pieces of `output`, which do not overlap and together are all of it: a small output is filled where it is
-/// pushed, a large one by an op for each piece, which run side by side, each as soon as what it copies is there.
+/// Pushes copies into pieces of `output`, which do not overlap and together cover it. A small output is filled by the
+/// pushing thread. A large one is filled by an op for each piece; these run side by side, each as soon as its source is
+/// ready.
 ///
 /// The caller has waited for room for the output's bytes.
 pub fn push_pieces(output: &Array, pieces: &[Piece], options: PushOptions<'_>) -> Result<(), ArrayError> {
@@ -35,13 +36,14 @@ pub fn push_pieces(output: &Array, pieces: &[Piece], options: PushOptions<'_>) -
             Walk::new(&to.layout().shape, &[&from.layout().strides, &to.layout().strides]).lengthened()
         };
         let walks: SmallVec<[Walk; 4]> = pieces.iter().map(walk).collect();
-        let short = walks.iter().map(|walk| walk.nanoseconds(0)).sum::<usize>() <= SHORT;
+        let short = is_short(walks.iter().map(|walk| walk.nanoseconds(0)).sum());
         let done = short
             && at_once::run_step(&Call::on(output.engine(), &arrays, options), |pointers| {
                 let whole = pointers[pieces.len()];
                 for (at, ((to, _), walk)) in pieces.iter().zip(&walks).enumerate() {
                     let target = whole.wrapping_add(to.layout().offset).wrapping_sub(output.layout().offset);
-                    // SAFETY: the pointers are those of the arrays, of one shape and type, and nobody else knows the output.
+                    // SAFETY: the pointers are those of the arrays, of one shape and type, and the output has no other
+                    // user yet.
                     unsafe { walk.run(&kernel, &[pointers[at], target], 0..walk.shape[0]) };
                 }
             })?;

@@ -1,6 +1,6 @@
 //! Ops that reduce.
 
-use super::at_once::{self, SHORT};
+use super::at_once::{self, is_short};
 use crate::door::{self, Call, recording};
 use crate::step::{Reduce, Step, StridedLoop};
 use crate::{Access, Array, ArrayError, Scalar};
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
-/// Pushes a reduction, from `identity` if there is one, of `input` over `axes` into `output`, whose shape is the input's with 1 for these axes.
+/// Pushes a reduction of `input` over `axes`, from `identity` if there is one. The shape of `output` is the input's
+/// with 1 for these axes.
 pub fn push_reduce(
     kernel: StridedLoop,
     identity: Option<Scalar>,
@@ -25,7 +26,7 @@ pub fn push_reduce(
         return door::note(Step::Reduce(step), &call);
     }
     // SAFETY: the pointers are those of the arrays that it was made for.
-    if step.nanoseconds() <= SHORT && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
+    if is_short(step.nanoseconds()) && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
         return Ok(());
     }
     door::push(super::again::on(Step::Reduce(step), &arrays), &call)

@@ -1,4 +1,4 @@
-//! Rows of an array, picked by positions or by a mask, run where they are asked for: how many there are depends on the mask.
+//! Rows of an array, picked by positions or by a mask, on the calling thread: their number depends on the mask.
 
 use super::at_once;
 use super::here::{Copied, versions};
@@ -10,13 +10,13 @@ use crate::step::signed;
 use crate::{Access, Array, ArrayError, DType, Layout};
 use weft_engine::{Engine, PushOptions};
 
-/// Elements of a key, and bytes of what it picks, at most.
+/// Elements of a key, and bytes of the picked rows, at most.
 const FEW: usize = 1 << 14;
 const SMALL: usize = 1 << 17;
 
-/// The rows of `x` that a key names: of int64 along the first axis, or a mask of the first axis, or of all of a contiguous array.
-/// The result is given by its shape's first length to `made`. Nothing if the key or the array is not there, if a position is
-/// outside, or if that is long.
+/// The rows of `x` that a key selects. The key is int64 positions along the first axis, or a mask of the first axis or
+/// of all of a contiguous array. `made` makes the result from the number of rows. None if the key or the array is not
+/// ready, if a position is outside, or if the call is long.
 pub fn pick_rows(
     x: &Array,
     key: &Array,
@@ -60,13 +60,13 @@ pub fn pick_rows(
     }
     let arrays = [(x, Access::Read), (&output, Access::Overwrite)];
     let done = at_once::attempt(&Call::on(engine, &arrays, options), 1, |pushing, pointers| {
-        // Rows and key are of one moment: who has changed the key meanwhile was pushed before.
+        // Rows and key are of one moment: a change of the key meanwhile was pushed before.
         if versions(pushing, &[(key, Access::Read)]) != read {
             return false;
         }
         for (at, place) in places.iter().enumerate() {
             let (from, to) = (pointers[0].wrapping_offset(step * signed(*place)), pointers[1].wrapping_add(at * bytes));
-            // SAFETY: the place is inside the axis, and the output, which nobody else knows, has a row for each.
+            // SAFETY: the place is inside the axis, and the output, which has no other user yet, has a row for each.
             unsafe {
                 match bytes {
                     8 => to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
@@ -80,7 +80,8 @@ pub fn pick_rows(
     Ok(done.then_some(output))
 }
 
-/// The positions that a key names along an axis of this length, if it is there and all of them are inside; and its version.
+/// The positions that a key selects along an axis of this length, and the key's version. None if the key is not ready
+/// or a position is outside.
 fn places_of(engine: &Engine, key: &Array, length: usize) -> Option<(Vec<usize>, Copied)> {
     let count = key.layout().size();
     let mut pushing = Pushing::lock();
@@ -93,7 +94,7 @@ fn places_of(engine: &Engine, key: &Array, length: usize) -> Option<(Vec<usize>,
     }
     let start = key.buffer().start().ok()?.wrapping_add(key.layout().offset);
     let mut places = Vec::with_capacity(count);
-    // SAFETY: the key is contiguous and there, and cannot change while the lock is held.
+    // SAFETY: the key is contiguous and ready, and cannot change while the lock is held.
     unsafe {
         if key.dtype() == DType::Bool {
             places.extend((0..count).filter(|&at| start.wrapping_add(at).read() != 0));

@@ -1,22 +1,22 @@
-//! The blocks of one op, run by the worker that has it and by others that have nothing else to do.
+//! The blocks of one op, run by its worker and by idle ones.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::trace::Note;
 use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, PushOptions, caught};
 
-/// Work that falls into blocks, which may run side by side.
+/// Work made of blocks, which may run side by side.
 pub(super) trait Blocks: Send + Sync + 'static {
-    /// How many there are.
+    /// The number of blocks.
     fn count(&self) -> usize;
 
-    /// Runs one. Each is run once.
+    /// Runs a block. Each runs once.
     fn block(&self, number: usize);
 
-    /// All have been run, and none has panicked. Answers the op's outcome.
+    /// Called after all blocks, if none has panicked. Returns the op's outcome.
     fn finish(&self) -> Result<(), Cause>;
 }
 
-/// Where those who help come from, and what traces say of them.
+/// The engine that lends helpers, and their note in traces.
 pub(super) struct Crew {
     pub(super) engine: Engine,
     pub(super) device: Device,
@@ -24,7 +24,7 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// How many could begin now.
+    /// The number of helpers that could begin now.
     pub(super) fn idle(&self) -> usize {
         self.engine.idle_workers(self.device)
     }
@@ -39,9 +39,9 @@ struct Team<B> {
 struct Progress {
     next: usize,
     left: usize,
-    /// Helpers that were asked for and have not begun.
+    /// Helpers that were requested and have not begun.
     asked: usize,
-    /// What the first block that panicked said. The others go on: until the last one ends, the arrays are in use.
+    /// The message of the first block that panicked. The others go on: until the last one ends, the arrays are in use.
     panicked: Option<Cause>,
     completion: Option<Completion>,
 }
@@ -51,7 +51,7 @@ impl<B: Blocks> Team<B> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs blocks until none is left to be begun. Who runs the last one completes the op.
+    /// Runs blocks until all have begun. The thread that runs the last one completes the op.
     fn work(self: &Arc<Self>) {
         loop {
             let (number, others) = {
@@ -83,13 +83,13 @@ impl<B: Blocks> Team<B> {
             };
             let outcome = panicked.map_or_else(|| caught(|| self.work.finish()), Err);
             if let Some(completion) = completion {
-                // Nobody else has the token.
+                // The token has no other holder.
                 let _ = completion.complete(outcome);
             }
         }
     }
 
-    /// Asks for one helper.
+    /// Requests one helper.
     fn ask(self: &Arc<Self>) {
         let (team, engine) = (Arc::clone(self), &self.crew.engine);
         let name = engine.is_traced().then_some("helper");
@@ -100,13 +100,13 @@ impl<B: Blocks> Team<B> {
             team.work();
             Ok(())
         };
-        // An op may push whether the engine is closed or not.
+        // An op may push even on a closed engine.
         let _ = engine.push_unlimited(help, &mut Accesses::new(engine), &options);
     }
 }
 
-/// Runs the blocks of an op: alone, and from when another worker has nothing to do, with all who have not. Without a crew
-/// they are not worth the hand-over.
+/// Runs the blocks of an op: alone at first, and together with all idle workers once there are any. Without a crew the
+/// blocks are not worth the hand-over.
 pub(super) fn run<B: Blocks>(work: B, context: &mut OpContext<'_>, crew: Option<Crew>) -> Result<(), Cause> {
     let (count, mut next) = (work.count(), 0);
     let is_alone = |next: usize| count - next == 1 || crew.as_ref().is_none_or(|crew| crew.idle() == 0);

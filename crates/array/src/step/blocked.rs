@@ -1,78 +1,79 @@
-//! Steps that others write, as kernels of networks are, and that fall into blocks.
+//! Steps of other crates, such as kernels of networks, that run in blocks.
 
 use super::StridedLoop;
 use std::sync::Arc;
 use weft_engine::Cause;
 
-/// How the elements of `(planes, inner)` lie that do not lie in rows: `width` planes side by side, element by element, and so
-/// on. As there are as many of them, a step that does the same to each element may be given either.
+/// The layout of an operand of shape `(planes, inner)` that is not in rows: `width` planes side by side, element by
+/// element, then the next ones. The number of elements is the same, so an element-wise step takes either layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lanes {
-    /// Planes that lie side by side: a divisor of their number.
+    /// Planes side by side: a divisor of their number.
     pub width: usize,
     /// Elements of a plane.
     pub inner: usize,
 }
 
-/// What computes outputs from inputs, of dense layouts alone, block by block. Where blocks end depends on what the step was
-/// made for, and so do the bits of the results: not on who runs them, nor on how many.
+/// A computation of outputs from dense inputs, block by block. The ends of blocks depend only on the step, and so do
+/// the bits of the results: not on the threads that run them, nor on their number.
 pub trait Blocked: Send + Sync {
-    /// How many blocks may run side by side.
+    /// The number of blocks, which may run side by side.
     fn blocks(&self) -> usize;
 
-    /// About how many operations on numbers it takes.
+    /// The number of arithmetic operations, about.
     fn operations(&self) -> usize;
 
-    /// Whether what its inputs hold may make it fail: then it runs though nobody looks at its outputs.
+    /// Whether values of its inputs can make it fail: then it runs even if its outputs are unused.
     fn may_fail(&self) -> bool {
         false
     }
 
-    /// How many bytes its blocks share while it runs.
+    /// The bytes that its blocks share while it runs.
     fn scratch(&self) -> usize {
         0
     }
 
-    /// The step that computes the same and calls this loop with each element of the result, bit for bit; nothing if there is
-    /// none. There is one output, and the loop takes nothing else.
+    /// The step that computes the same and applies this loop to each element of the result, with the same bits; None if
+    /// there is none. The step has one output, and the loop takes no other operand.
     fn then(&self, next: &StridedLoop) -> Option<Arc<dyn Blocked>> {
         let _ = next;
         None
     }
 
-    /// In which lanes it would rather have operands, inputs first, where they lie like this; none for those that are to stay in
-    /// rows, as all do that are not named.
+    /// The lanes that it prefers for its operands, inputs first, if these lie as given. None leaves an operand in rows,
+    /// as do entries missing at the end.
     fn likes(&self, operands: &[Option<Lanes>]) -> Vec<Option<Lanes>> {
         let _ = operands;
         Vec::new()
     }
 
-    /// The step that computes the same, bit for bit, of operands that lie in these lanes, or in rows; nothing if there is none.
+    /// The step that computes the same, with the same bits, from operands in these lanes or in rows; None if there is
+    /// none.
     fn in_lanes(&self, operands: &[Option<Lanes>]) -> Option<Arc<dyn Blocked>> {
         let _ = operands;
         None
     }
 
-    /// The step that begins by laying out one operand, of this number, in scratch memory which its blocks only read: who knows
-    /// that the operand has not changed may keep that from call to call, and need not begin again. Nothing where that is not
-    /// worth the memory.
+    /// The step that begins by laying out one operand, of this number, in scratch memory that its blocks only read. A
+    /// caller that knows the operand to be unchanged may keep the scratch from call to call, and skip the beginning.
+    /// None if that is not worth the memory.
     fn keeping(&self) -> Option<(usize, Arc<dyn Blocked>)> {
         None
     }
 
-    /// Does what comes before all blocks.
+    /// Runs before all blocks.
     ///
     /// # Safety
     ///
-    /// `arrays` point to the first elements of inputs and outputs as the step was made for; nobody else writes to the former
-    /// or knows the latter. `scratch` points to so many bytes as it asks for, aligned to 64.
+    /// `arrays` point to the first elements of inputs and outputs, as the step was made for. The inputs have no other
+    /// writer, the outputs no other user. `scratch` points to as many bytes as `scratch()` says, aligned to 64.
     unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
         let _ = (arrays, scratch);
         Ok(())
     }
 
-    /// The same, told whether somebody else has nothing to do: what makes blocks is not worth its time for one thread. The bits of
-    /// the results do not depend on it.
+    /// The same, with a hint whether other workers are idle. Without them, a preparation for blocks may not be worth
+    /// its time. The bits of the results do not depend on it.
     ///
     /// # Safety
     ///
@@ -83,18 +84,18 @@ pub trait Blocked: Send + Sync {
         unsafe { self.begin(arrays, scratch) }
     }
 
-    /// Runs a block. Each is run once.
+    /// Runs a block. Each runs once.
     ///
     /// # Safety
     ///
-    /// As for [`begin`](Self::begin), which was called before.
+    /// As for [`begin`](Self::begin), which has run.
     unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause>;
 
-    /// Does what comes after all blocks.
+    /// Runs after all blocks.
     ///
     /// # Safety
     ///
-    /// As for [`begin`](Self::begin); all blocks were run.
+    /// As for [`begin`](Self::begin); all blocks have run.
     unsafe fn finish(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
         let _ = (arrays, scratch);
         Ok(())

@@ -1,4 +1,4 @@
-//! A strided loop with the arrays that it is to run on, once.
+//! A strided loop bound to the arrays of one run.
 
 use super::kernel::Pointers;
 use super::lifetimes::{Lifetimes, Source};
@@ -11,7 +11,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use weft_engine::{Cause, Engine, OpContext, Payload};
 
-/// A step that is one's own, or also somebody else's.
+/// An owned step, or a shared one.
 #[allow(clippy::large_enum_variant)] // the large one is the usual one, and is moved into a box with its op
 pub(crate) enum Plan {
     Own(Strided),
@@ -30,19 +30,19 @@ impl Deref for Plan {
     }
 }
 
-/// What one op computes. It owns what it reads until it has run.
+/// The computation of one op. It owns its inputs until it has run.
 pub(crate) struct Bound {
     plan: Plan,
     pub(crate) sources: SmallVec<[Source; 2]>,
     outputs: SmallVec<[(Arc<Storage>, usize); 1]>,
-    /// Outputs that others have had before: while they are held, nobody takes their place.
+    /// Outputs with earlier users: while they are held, no other op takes their memory.
     rewritten: SmallVec<[Arc<Buffer>; 1]>,
     /// Whether all arrays are whole buffers of one layout.
     flat: bool,
 }
 
 impl Bound {
-    /// A step on these operands, which are those that it was made for or have their layouts.
+    /// A step on these operands, which have the layouts that it was made for.
     #[inline]
     pub(crate) fn new(plan: Plan, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, ArrayError> {
         let mut sources: SmallVec<[Source; 2]> = SmallVec::new();
@@ -54,7 +54,7 @@ impl Bound {
                 }
             });
         }
-        // A step of somebody else's may have been made for whole buffers and be bound to parts of larger ones.
+        // A shared step may have been made for whole buffers and be bound to parts of larger ones.
         let whole = || {
             let input = |input: &Operand<'_>| matches!(input, Operand::Array(array) if !array.is_flat());
             !inputs.iter().any(input) && outputs.iter().all(|output| output.is_flat())
@@ -65,7 +65,7 @@ impl Bound {
         Ok(Self { plan, sources, outputs, rewritten: SmallVec::new(), flat })
     }
 
-    /// The engine, if one of the buffers that it reads knows it.
+    /// The engine, if one of the input buffers knows it.
     #[inline]
     pub(crate) fn engine(&self) -> Option<&Engine> {
         self.sources.iter().find_map(|source| match source {
@@ -79,12 +79,12 @@ impl Bound {
         &self.plan
     }
 
-    /// Whether all arrays are whole buffers of one layout, so that a part of one is that part of all.
+    /// Whether all arrays are whole buffers of one layout, so that a part of one is the same part of all.
     pub(crate) fn is_flat(&self) -> bool {
         self.flat
     }
 
-    /// About how many nanoseconds it takes.
+    /// Its duration in nanoseconds, about.
     #[inline]
     pub(crate) fn nanoseconds(&self) -> usize {
         self.plan.nanoseconds()
@@ -96,13 +96,13 @@ impl Bound {
         self.plan.size()
     }
 
-    /// Notes that an output is written once more.
+    /// Notes that an output was in use before.
     pub(crate) fn rewrite(&mut self, buffer: &Arc<Buffer>) {
         self.rewritten.push(Arc::clone(buffer));
     }
 
-    /// Finds where the operands lie. Allocates what is to be written, or takes the place of something that nobody else
-    /// can see any more. It is the op `at` of those whose lifetimes these are.
+    /// Finds the addresses of the operands. Allocates the outputs, or gives them the memory of an input without another
+    /// reader. `at` is the op's place among those of `lifetimes`.
     pub(crate) fn prepare(&mut self, lifetimes: &mut Lifetimes, at: usize) -> Result<Prepared, Cause> {
         if self.flat
             && let [(storage, _)] = &self.outputs[..]
@@ -125,17 +125,17 @@ impl Bound {
         Ok(Prepared { kernel, walk, pointers, overlap, _copies: copies })
     }
 
-    /// Runs all of it. The caller's accesses are granted.
+    /// Runs all of it. The accesses are granted.
     pub(crate) fn run(&mut self) -> Result<(), Cause> {
         let mut lifetimes = Lifetimes::default();
         lifetimes.note(0, &self.sources);
         let prepared = self.prepare(&mut lifetimes, 0)?;
-        // SAFETY: as the caller says.
+        // SAFETY: the accesses are granted.
         unsafe { prepared.run(0..prepared.walk.shape[0]) };
         Ok(())
     }
 
-    /// Hands out what it held, to be dropped.
+    /// Returns the arrays that it held, to be dropped.
     pub(crate) fn release(&mut self) -> (SmallVec<[Source; 2]>, SmallVec<[Arc<Buffer>; 1]>) {
         (std::mem::take(&mut self.sources), std::mem::take(&mut self.rewritten))
     }
@@ -150,7 +150,7 @@ impl Payload for RunBound {
     }
 }
 
-/// A step ready to be run. What it was made of lives until then: scalars lie there.
+/// A step ready to run. The step that it was made of outlives it: scalars lie there.
 pub(crate) struct Prepared {
     kernel: super::StridedLoop,
     walk: Walk,
@@ -159,13 +159,14 @@ pub(crate) struct Prepared {
     _copies: Copies,
 }
 
-// SAFETY: it points into storage that its op may access, into what it owns and into the step that it was made of.
+// SAFETY: it points into storage that its op may access, into memory that it owns and into the step that it was made
+// of.
 unsafe impl Send for Prepared {}
 // SAFETY: as above; its parts are disjoint.
 unsafe impl Sync for Prepared {}
 
 impl Prepared {
-    /// Whether an operand was copied because it overlaps the output: then all is run in one part.
+    /// Whether an operand was copied because it overlaps the output: then it runs in one part.
     pub(crate) fn has_overlap(&self) -> bool {
         self.overlap
     }
@@ -174,7 +175,7 @@ impl Prepared {
     ///
     /// # Safety
     ///
-    /// The accesses are granted, or are those of a follower (see `ops::large`); the step is where it was.
+    /// The accesses are granted, or are those of a follower (see `ops::large`); the step has not moved.
     #[inline]
     pub(crate) unsafe fn run(&self, part: Range<usize>) {
         // SAFETY: the caller's promise; operands were checked against the walk.

@@ -1,17 +1,18 @@
-//! Loops that cast elements from one type to another, as C does, and so NumPy.
+//! Loops that cast elements from one type to another by C's rules, which are NumPy's.
 //!
 //! Floating-point numbers to integers are left out: the result for one out of range depends on the compiler of NumPy. So are
-//! complex numbers to real ones, which are refused elsewhere, and half precision, which the language does not have.
+//! complex numbers to real ones, which are refused elsewhere, and half precision but for casts from and to single precision.
 
+use super::halves;
 use super::kernel::StridedLoop;
 use crate::DType;
 use std::ffi::{c_char, c_void};
 
-/// Elements at most that an op of their own casts before they are used. Of more, the loops cast a piece at a time, which stays in
-/// the cache.
+/// Elements at most that a separate op casts before their use. More elements are cast by the loops, a piece at a time,
+/// which stays in the cache.
 const APART: usize = 1 << 14;
 
-/// Whether an operand of so many elements is cast by an op of its own.
+/// Whether a separate op casts an operand of this many elements.
 #[must_use]
 #[inline]
 pub const fn is_cast_apart(elements: usize) -> bool {
@@ -26,9 +27,9 @@ struct Truth(u8);
 #[repr(C)]
 struct Complex<T>(T, T);
 
-/// What C makes of a value of this type where one of another type is asked for.
+/// What C makes of a value of this type where one of another type is asked for. The language is about to have a `cast` of its own.
 trait As<T> {
-    fn cast(self) -> T;
+    fn c_cast(self) -> T;
 }
 
 macro_rules! numbers {
@@ -36,9 +37,9 @@ macro_rules! numbers {
         impl As<$to> for $from {
             #[inline(always)]
             #[allow(clippy::inline_always)] // into the loop
-            #[allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // as C does
+            #[allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // C's rules
             #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::unnecessary_cast)] // as above
-            fn cast(self) -> $to {
+            fn c_cast(self) -> $to {
                 self as $to
             }
         }
@@ -57,7 +58,7 @@ macro_rules! others {
             #[inline(always)]
             #[allow(clippy::inline_always)] // into the loop
             #[allow(clippy::float_cmp)] // any other number is true
-            fn cast(self) -> Truth {
+            fn c_cast(self) -> Truth {
                 Truth(u8::from(self != <$real>::default()))
             }
         }
@@ -65,7 +66,7 @@ macro_rules! others {
             #[inline(always)]
             #[allow(clippy::inline_always)] // into the loop
             #[allow(clippy::cast_lossless, clippy::cast_possible_wrap)] // 0 or 1
-            fn cast(self) -> $real {
+            fn c_cast(self) -> $real {
                 u8::from(self.0 != 0) as $real
             }
         }
@@ -78,35 +79,35 @@ others!(i8, u8, i16, u16, i32, u32, i64, u64, f32, f64);
 
 impl<S: As<f32>> As<Complex<f32>> for S {
     #[inline]
-    fn cast(self) -> Complex<f32> {
-        Complex(self.cast(), 0.0)
+    fn c_cast(self) -> Complex<f32> {
+        Complex(self.c_cast(), 0.0)
     }
 }
 
 impl<S: As<f64>> As<Complex<f64>> for S {
     #[inline]
-    fn cast(self) -> Complex<f64> {
-        Complex(self.cast(), 0.0)
+    fn c_cast(self) -> Complex<f64> {
+        Complex(self.c_cast(), 0.0)
     }
 }
 
 impl As<Complex<f64>> for Complex<f32> {
     #[inline]
-    fn cast(self) -> Complex<f64> {
-        Complex(self.0.cast(), self.1.cast())
+    fn c_cast(self) -> Complex<f64> {
+        Complex(self.0.c_cast(), self.1.c_cast())
     }
 }
 
 impl As<Complex<f32>> for Complex<f64> {
     #[inline]
-    fn cast(self) -> Complex<f32> {
-        Complex(self.0.cast(), self.1.cast())
+    fn c_cast(self) -> Complex<f32> {
+        Complex(self.0.c_cast(), self.1.c_cast())
     }
 }
 
 /// # Safety
 ///
-/// As for the loop that it is.
+/// As for the loop itself.
 unsafe extern "C" fn cast<S: As<T> + Copy, T: Copy>(
     args: *mut *mut c_char,
     dimensions: *const isize,
@@ -120,13 +121,13 @@ unsafe extern "C" fn cast<S: As<T> + Copy, T: Copy>(
         if from.unsigned_abs() == size_of::<S>() && to.unsigned_abs() == size_of::<T>() && from > 0 && to > 0 {
             let (source, target) = (source.cast::<S>(), target.cast::<T>());
             for index in 0..count.unsigned_abs() {
-                target.add(index).write_unaligned(source.add(index).read_unaligned().cast());
+                target.add(index).write_unaligned(source.add(index).read_unaligned().c_cast());
             }
             return;
         }
         for index in 0..count {
             let element = source.wrapping_offset(index * from).cast::<S>().read_unaligned();
-            target.wrapping_offset(index * to).cast::<T>().write_unaligned(element.cast());
+            target.wrapping_offset(index * to).cast::<T>().write_unaligned(element.c_cast());
         }
     }
 }
@@ -171,12 +172,14 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
         DType::UInt32 => of_integer!(u32),
         DType::Int64 => of_integer!(i64),
         DType::UInt64 => of_integer!(u64),
+        DType::Float32 if to == DType::Float16 => halves::of_single as Function,
         DType::Float32 => of_float!(f32),
         DType::Float64 => of_float!(f64),
         DType::Complex64 => of!(Complex<f32>: Complex128 => Complex<f64>),
         DType::Complex128 => of!(Complex<f64>: Complex64 => Complex<f32>),
+        DType::Float16 if to == DType::Float32 => halves::to_single as Function,
         DType::Float16 => return None,
     };
-    // SAFETY: it touches nothing but its operands, and takes any bytes for numbers.
+    // SAFETY: it touches only its operands, and takes any bytes for numbers.
     unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) }.map(|kernel| kernel.with_effort(200))
 }

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void};
 
 /// # Safety
 ///
-/// As for the loop that it is.
+/// As for the loop itself.
 unsafe extern "C" fn choose<T: Copy>(
     args: *mut *mut c_char,
     dimensions: *const isize,
@@ -28,7 +28,7 @@ unsafe extern "C" fn choose<T: Copy>(
     }
 }
 
-/// The loop of a mask and two operands of this type, whose result is the first one's element where the mask is true.
+/// The loop of a mask and two operands of this type. Its result is the first one's element where the mask is true.
 #[must_use]
 pub fn choose_loop(dtype: DType) -> StridedLoop {
     let function = match dtype.size() {
@@ -38,7 +38,7 @@ pub fn choose_loop(dtype: DType) -> StridedLoop {
         8 => choose::<u64>,
         _ => choose::<u128>,
     };
-    // SAFETY: it touches nothing but its operands, and looks at none but the mask.
+    // SAFETY: it touches only its operands, and interprets only the mask.
     match unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[DType::Bool, dtype, dtype], &[dtype]) } {
         Some(kernel) => kernel.with_effort(300),
         None => unreachable!("four operands are not too many"),

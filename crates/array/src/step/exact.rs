@@ -1,7 +1,8 @@
-//! Ops that are defined to the last bit, by IEEE 754 or as integers are, so that a machine of ours may stand in for a loop.
+//! Ops that are defined to the last bit, by IEEE 754 or as integers, so that one of weft's machines may replace a loop.
 //!
-//! IEEE 754 leaves open which of two NaNs comes out, and NumPy's loops differ. So a loop counts as exact only if it gives the bits of
-//! the machine, with its operands swapped if need be, on numbers of every kind. Each thread tries each loop once.
+//! IEEE 754 leaves open which of two NaNs comes out, and NumPy's loops differ. So a loop counts as exact only if it
+//! gives the bits of the machine, with its operands swapped if need be, on numbers of every kind. Each thread tries
+//! each loop once.
 
 use super::StridedLoop;
 use super::chain::{ROUND, stands_in};
@@ -35,7 +36,7 @@ pub(super) enum Function {
     Rectify,
 }
 
-/// Which operands are numbers for all elements.
+/// The operands that are one number for all elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Numbers {
     None,
@@ -43,16 +44,16 @@ pub(super) enum Numbers {
     Right,
 }
 
-/// A function, and in which order its operands are taken.
+/// A function, and the order of its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exact {
     pub(super) function: Function,
-    /// Whether the operands change places, by which of them are numbers.
+    /// Whether the operands change places, by `Numbers`.
     pub(super) swapped: [bool; 3],
 }
 
 impl Function {
-    /// The function of NumPy's ufunc of this name, or of a loop of ours.
+    /// The function of NumPy's ufunc of this name, or of a loop of weft's.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "add" => Self::Add,
@@ -168,10 +169,10 @@ const INT64: [i64; 14] = [
     -98_765_432_109_876,
 ];
 
-/// Elements that are looked at: whole tiles of any machine, and all pairs of numbers.
+/// Elements of a trial: whole tiles of any machine, and all pairs of numbers.
 const COUNT: usize = 4 * ROUND;
 
-/// Whether a machine has to swap the operands to give the loop's bits; nothing if it never gives them.
+/// Whether a machine has to swap the operands to give the loop's bits; None if it never gives them.
 fn order<T: Copy + Default>(function: Function, kernel: &StridedLoop, form: Numbers, values: &[T]) -> Option<bool> {
     let count = values.len();
     let left: Vec<T> = (0..COUNT).map(|at| values[at % count]).collect();
@@ -193,7 +194,7 @@ fn order<T: Copy + Default>(function: Function, kernel: &StridedLoop, form: Numb
         }
         pointers.push(found.as_mut_ptr().cast());
         steps.push(step);
-        // SAFETY: the operands have so many elements, or one for all; the loop only reads its inputs.
+        // SAFETY: the operands have this many elements, or one for all; the loop only reads its inputs.
         unsafe { kernel.call(&pointers, &[COUNT.cast_signed()], &steps) };
         // SAFETY: as above; the numbers are of the loop's type.
         orders.retain(|swapped| unsafe {

@@ -1,4 +1,4 @@
-//! Where the largest, or the smallest, elements along an axis are.
+//! The places of the largest, or the smallest, elements along an axis.
 
 use super::Operands;
 use super::kernel::signed;
@@ -9,7 +9,7 @@ use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 use weft_engine::{Cause, OpContext};
 
-/// Which of two elements an extreme is.
+/// The kind of extreme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// The larger one.
@@ -28,13 +28,13 @@ pub(crate) struct Extreme {
     step: isize,
 }
 
-/// Rows of so many elements at most are searched without branches, and so many of them together.
+/// Rows of at most this many elements are searched without branches, several at a time.
 const SHORT: usize = 16;
 const TOGETHER: usize = 32;
 
 impl Extreme {
-    /// The places along `axis` of the input, whose length the output has not; without an axis, in the whole input, row after row.
-    /// Nothing if there is no loop for the type.
+    /// The places along `axis` of the input, an axis that the output lacks; without an axis, in the whole input, row
+    /// after row. None if the type has no loop.
     pub(crate) fn new(
         which: Which,
         output: &Array,
@@ -76,7 +76,7 @@ impl Extreme {
         Ok(Some(Self { which, dtype: input.dtype(), kept, length: from.shape[axis], step: from.strides[axis] }))
     }
 
-    /// About how many nanoseconds it takes.
+    /// Its duration in nanoseconds, about.
     pub(crate) fn nanoseconds(&self) -> usize {
         self.kept.size().saturating_mul(self.length + 5)
     }
@@ -85,7 +85,7 @@ impl Extreme {
     ///
     /// # Safety
     ///
-    /// There are two pointers, as [`Step::run`](super::Step::run) asks for.
+    /// There are two pointers, as for [`Step::run`](super::Step::run).
     pub(crate) unsafe fn run_on(&self, arrays: &[*mut u8]) {
         macro_rules! of {
             ($type:ty) => {
@@ -122,7 +122,7 @@ impl Extreme {
             return unsafe { self.search_short(arrays, beats) };
         }
         self.kept.each(arrays, |at| {
-            // SAFETY: the caller's promise; there is an element at least.
+            // SAFETY: the caller's promise; there is at least one element.
             unsafe {
                 let element =
                     |index: usize| at[0].wrapping_offset(self.step * signed(index)).cast::<T>().read_unaligned();
@@ -143,7 +143,8 @@ impl Extreme {
         });
     }
 
-    /// The same of short rows, some at a time: in these each element may be the best so far, so that no branch can be guessed.
+    /// The same for short rows, several at a time. Each element of a short row may be the best so far, so that no
+    /// branch could be predicted.
     ///
     /// # Safety
     ///
@@ -190,7 +191,8 @@ impl Opaque for Extreme {
         let start = |array: &Array| Ok(array.buffer().start()?.wrapping_add(array.layout().offset));
         let pointers =
             arrays.iter().map(|(array, _)| start(array)).collect::<Result<SmallVec<[*mut u8; 2]>, Cause>>()?;
-        // SAFETY: the caller's promise: the accesses are granted, and the arrays have the layouts that it was made for.
+        // SAFETY: the caller's promise: the accesses are granted, and the arrays have the layouts that the step was
+        // made for.
         unsafe { self.run_on(&pointers) };
         Ok(())
     }

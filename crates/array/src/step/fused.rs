@@ -1,7 +1,7 @@
 //! Strided loops that run one after the other over each block of their elements, so that each finds its inputs in the
 //! cache. Intermediate values without another reader are never longer than a block.
 //!
-//! Neighbours among them whose ops are exact are one *chain*, in which a value stays in a register (see `chain`).
+//! Exact neighbours among them are one *chain*, with its values in registers (see `chain`).
 
 use super::chain::{Chain, Input, Line, SHORT, Vectors};
 use super::strided::Strided;
@@ -11,39 +11,40 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where an operand of one of the loops lies.
+/// The place of an operand of one of the loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// In the array of this number, of those that the whole is bound to.
+    /// The array of this number, among those of the whole.
     Array(usize),
-    /// In this slot of a block's own memory.
+    /// This slot of a block's own memory.
     Slot(usize),
 }
 
 /// Alignment of slots: a cache line.
 const ALIGNMENT: usize = 64;
 
-/// Some strided loops over the same number of elements, each in rows.
+/// Several strided loops over the same number of elements, each in rows.
 pub struct Fused {
     size: usize,
     block: usize,
     loops: Vec<(Arc<Strided>, Range<usize>)>,
-    /// Those among them that run as one, each by the numbers of its loops, in their order.
+    /// The chains among the loops, each with the numbers of its loops, in order.
     chains: Vec<(Range<usize>, Chain)>,
-    /// Where the operands that are arrays lie, and bytes of their elements.
+    /// The places of the operands that are arrays, and the bytes of their elements.
     operands: Vec<(Part, usize)>,
     slots: usize,
     /// Bytes of a slot.
     slot: usize,
 }
 
-/// A block's own memory. Its length is 0: it is what was reserved, and not initialised.
+/// A block's own memory. Its length is 0: the memory is reserved and uninitialised.
 pub struct Slots(Vec<[u64; 8]>);
 
 impl Fused {
-    /// The loops with where their operands lie, inputs first, scalars left out; blocks of so many elements.
+    /// Makes it from the loops with the places of their operands, inputs first, without scalars; and the elements of a
+    /// block.
     ///
-    /// Nothing if a loop is not in rows, or has another size.
+    /// None if a loop is not in rows, or has another size.
     #[must_use]
     pub fn new(parts: Vec<(Arc<Strided>, Vec<Part>)>, block: usize) -> Option<Self> {
         let size = parts.first()?.0.size();
@@ -77,30 +78,30 @@ impl Fused {
         self.size
     }
 
-    /// About how many nanoseconds it takes.
+    /// Its duration in nanoseconds, about.
     pub(crate) fn nanoseconds(&self) -> usize {
         self.loops.iter().fold(0, |sum: usize, (strided, _)| sum.saturating_add(strided.nanoseconds()))
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
-        // A few elements at the end go with the block before.
+        // A few elements at the end belong to the block before.
         self.size.saturating_sub(SHORT - 1).div_ceil(self.block).max(usize::from(self.size > 0))
     }
 
-    /// Where a block begins, or the last one ends.
+    /// The start of a block, or the end of the last one.
     fn edge(&self, number: usize) -> usize {
         if number < self.blocks() { number * self.block } else { self.size }
     }
 
-    /// Memory for one block after the other.
+    /// Memory for blocks that run one after the other.
     #[must_use]
     pub fn slots(&self) -> Slots {
         Slots(Vec::with_capacity(self.slots * self.slot / ALIGNMENT + 1))
     }
 
-    /// Runs one block, where the arrays are.
+    /// Runs one block on these arrays.
     ///
     /// # Safety
     ///
@@ -120,13 +121,13 @@ impl Fused {
                 Some((place, item)) => start(*place, *item).wrapping_add(done * item),
                 None => unreachable!("the loop has as many operands as it was fused with"),
             };
-            // SAFETY: the caller's promise; slots hold as many elements as a block has, of any type.
+            // SAFETY: the caller's promise; a slot holds all elements of a block, of any type.
             unsafe { strided.run_row(next, part.len() - done) };
         };
         let mut next = 0;
         for (loops, chain) in &self.chains {
             (next..loops.start).for_each(|number| run_loop(number, 0));
-            // SAFETY: as above; all its operands have elements of this size.
+            // SAFETY: as above; all operands have elements of this size.
             let done = unsafe { chain.run(|place| start(place, chain.item()), part.len()) };
             if done < part.len() {
                 loops.clone().for_each(|number| run_loop(number, done));
@@ -136,7 +137,7 @@ impl Fused {
         (next..self.loops.len()).for_each(|number| run_loop(number, 0));
     }
 
-    /// Whether no loop looks at the array of the number `one` after a loop has written to that of the number `other`.
+    /// Whether no loop reads the array of the number `one` after a loop has written to that of the number `other`.
     #[must_use]
     pub fn reads_before(&self, one: usize, other: usize) -> bool {
         let uses = |loops: &(Arc<Strided>, Range<usize>), array| {
@@ -147,7 +148,7 @@ impl Fused {
         last.zip(first).is_none_or(|(last, first)| last <= first)
     }
 
-    /// Of each loop what it reads, and what it overwrites.
+    /// For each loop the parts that it reads, and those that it overwrites.
     pub fn parts(&self) -> impl Iterator<Item = (Vec<Part>, Vec<Part>)> + '_ {
         self.loops.iter().map(|(strided, range)| {
             let mut reads: Vec<Part> = self.operands[range.clone()].iter().map(|(part, _)| *part).collect();
@@ -156,7 +157,7 @@ impl Fused {
         })
     }
 
-    /// The same without the loops, by number, that do not stay: who reads what one of them writes does not either.
+    /// The same without some loops, given by number, and without the loops that read their results.
     #[must_use]
     pub fn only(&self, stays: impl Fn(usize) -> bool) -> Self {
         let loops = self.loops.iter().enumerate().filter(|(number, _)| stays(*number));
@@ -165,7 +166,7 @@ impl Fused {
         Self { loops, chains, operands: self.operands.clone(), ..*self }
     }
 
-    /// As how many loops it counts: those of a chain take a quarter of their time.
+    /// The number of loops for estimates of time. Those of a chain take a quarter of the usual time.
     #[must_use]
     pub fn weight(&self) -> usize {
         let chained: usize = self.chains.iter().map(|(loops, _)| loops.len()).sum();
@@ -187,7 +188,7 @@ impl Fused {
         thread_local! {
             static SLOTS: RefCell<Vec<[u64; 8]>> = const { RefCell::new(Vec::new()) };
         }
-        // A loop that ran fused loops itself would find nothing kept.
+        // A loop that itself runs fused loops finds nothing kept.
         let mut slots = Slots(SLOTS.take());
         slots.0.reserve(self.slots * self.slot / ALIGNMENT + 1);
         for number in blocks {
@@ -210,7 +211,7 @@ impl Fused {
 
 type Loops = [(Arc<Strided>, Range<usize>)];
 
-/// The chains among loops: neighbours that are exact, on elements of one type.
+/// The chains among loops: exact neighbours on elements of one type.
 fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(Range<usize>, Chain)> {
     let of = |(strided, range): &(Arc<Strided>, Range<usize>)| -> Option<(DType, Line)> {
         let kernel = strided.kernel();
@@ -238,7 +239,7 @@ fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(R
         let of_chain = || lines[range.clone()].iter().flatten();
         let Some((dtype, _)) = of_chain().next() else { continue };
         if count < 2 {
-            continue; // a loop by itself is NumPy's
+            continue; // NumPy runs a single loop
         }
         let all: Vec<Line> = of_chain().map(|(_, line)| line.clone()).collect();
         let is_read_after = |slot: usize| reads_first(&loops[range.end..], operands, Part::Slot(slot));

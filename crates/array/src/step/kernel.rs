@@ -6,35 +6,35 @@ use crate::layout::DType;
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_void};
 
-/// A compiled loop over one axis, in the form of NumPy's inner loops: `args` point to the first elements of the
-/// operands, inputs first, `dimensions[0]` says how many there are, `steps` how many bytes apart.
+/// A compiled loop over one axis, in the form of NumPy's inner loops. `args` point to the first elements of the
+/// operands, inputs first; `dimensions[0]` is their number, `steps` their distances in bytes.
 type Code =
     unsafe extern "C" fn(args: *mut *mut c_char, dimensions: *const isize, steps: *const isize, data: *mut c_void);
 
-/// A strided loop and what it is called with.
+/// A strided loop and its constant arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct StridedLoop {
     function: Code,
     data: *mut c_void,
     inputs: u8,
     outputs: u8,
-    /// Picoseconds for an element, beside those for its bytes.
+    /// Picoseconds for an element, besides those for its bytes.
     effort: u16,
-    /// Whether it is right where elements of an output do not lie one after the other.
+    /// Whether it is correct for outputs with gaps between their elements.
     gaps: bool,
-    /// Its function by its name, if a machine may stand in for it.
+    /// The function of its name, if a machine may replace it.
     named: Option<Function>,
     /// Of the operands, inputs first.
     dtypes: [DType; OPERANDS],
 }
 
-/// The effort of a loop of which nothing is known.
+/// The effort of an unknown loop.
 const UNKNOWN: u16 = 4000;
 
 /// Operands of a loop at most.
 pub(super) const OPERANDS: usize = 8;
 
-// SAFETY: new() makes its caller vouch for calls from any thread.
+// SAFETY: the caller of new() vouches for calls from any thread.
 unsafe impl Send for StridedLoop {}
 // SAFETY: as above.
 unsafe impl Sync for StridedLoop {}
@@ -49,12 +49,12 @@ impl StridedLoop {
         std::ptr::fn_addr_eq(self.function, other.function) && self.data == other.data
     }
 
-    /// A loop over operands of these types; nothing if there are more than eight.
+    /// A loop over operands of these types; None if there are more than eight.
     ///
     /// # Safety
     ///
-    /// Calls are sound on any thread, at any time, several at the same time, if the operands are elements of these types,
-    /// aligned or not, and outputs overlap inputs only where they are the same elements.
+    /// Calls are sound on any thread, at any time, several at the same time, if the operands are elements of these
+    /// types, aligned or not, and outputs overlap inputs only as the same elements.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // eight at most
     pub const unsafe fn new(function: Code, data: *mut c_void, inputs: &[DType], outputs: &[DType]) -> Option<Self> {
@@ -79,25 +79,25 @@ impl StridedLoop {
         })
     }
 
-    /// The same loop, which takes about so many picoseconds for an element, beside those for its bytes.
+    /// The same loop, with its picoseconds for an element, besides those for its bytes.
     #[must_use]
     pub const fn with_effort(self, effort: u16) -> Self {
         Self { effort, ..self }
     }
 
-    /// The same loop, which is right where elements of an output do not lie one after the other, or is never called so.
+    /// The same loop, with the promise or the denial that it is correct for outputs with gaps between their elements.
     #[must_use]
     pub(super) const fn with_gaps(self, gaps: bool) -> Self {
         Self { gaps, ..self }
     }
 
-    /// Whether it is called where elements of an output do not lie one after the other. Another loop writes to a line first.
+    /// Whether it may be called on outputs with gaps between their elements. Otherwise it writes to a line first.
     #[must_use]
     pub const fn takes_gaps(&self) -> bool {
         self.gaps
     }
 
-    /// The same loop, which is that of NumPy's ufunc of this name, or ours: it may join a chain if a machine gives its bits.
+    /// The same loop, named as NumPy's ufunc, or one of weft's: it may join a chain if a machine gives its bits.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
         Self { named: Function::named(name), ..self }
@@ -108,21 +108,21 @@ impl StridedLoop {
         exact(self.named?, self)
     }
 
-    /// Picoseconds for an element, beside those for its bytes: about.
+    /// Picoseconds for an element, besides those for its bytes, about.
     #[must_use]
     #[inline]
     pub(crate) const fn effort(&self) -> usize {
         self.effort as usize
     }
 
-    /// How many operands it reads.
+    /// The number of its inputs.
     #[must_use]
     #[inline]
     pub const fn inputs(&self) -> usize {
         self.inputs as usize
     }
 
-    /// How many it writes.
+    /// The number of its outputs.
     #[must_use]
     #[inline]
     pub const fn outputs(&self) -> usize {
@@ -136,7 +136,7 @@ impl StridedLoop {
         &self.dtypes[..self.inputs() + self.outputs()]
     }
 
-    /// Refuses operands of other numbers or types than the loop's.
+    /// Refuses operands of another number or of other types than the loop's.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -169,7 +169,7 @@ impl StridedLoop {
         ArrayError::Invalid(format!("operand {at} of the loop is {}, not {}", wanted.name(), found.name()))
     }
 
-    /// The address of its code and its data: what two loops that are the same share.
+    /// The addresses of its code and its data: equal loops share both.
     #[must_use]
     pub fn identity(&self) -> (usize, usize) {
         (self.function as usize, self.data.addr())
@@ -190,7 +190,7 @@ impl StridedLoop {
         unsafe { (self.function)(pointers.as_mut_ptr().cast(), &raw const count, steps.as_ptr(), self.data) };
     }
 
-    /// Calls the loop over `count` elements, whatever gaps there are.
+    /// Calls the loop over `count` elements, with any gaps.
     ///
     /// # Safety
     ///
@@ -204,14 +204,14 @@ impl StridedLoop {
     ///
     /// # Safety
     ///
-    /// `pointers` and `steps` are those of the loop's operands, which reach valid memory as [`new`](Self::new) says.
+    /// `pointers` and `steps` are those of the loop's operands, which reach valid memory as [`new`](Self::new) demands.
     #[inline]
     pub(crate) unsafe fn call(&self, pointers: &[*mut u8], dimensions: &[isize], steps: &[isize]) {
         if !self.gaps && self.has_gaps(steps) {
             // SAFETY: the caller's promise; loops that were tried have one axis.
             return unsafe { self.call_by_lines(pointers, dimensions[0], steps) };
         }
-        // The loops take the array of pointers as theirs to change.
+        // The loops may change the array of pointers.
         let mut args = [std::ptr::null_mut::<c_char>(); OPERANDS];
         for (arg, pointer) in args.iter_mut().zip(pointers) {
             *arg = pointer.cast();
@@ -223,15 +223,15 @@ impl StridedLoop {
 
 /// # Safety
 ///
-/// As for the loop that it is.
+/// As for the loop itself.
 unsafe extern "C" fn copy<const SIZE: usize>(
     args: *mut *mut c_char,
     dimensions: *const isize,
     steps: *const isize,
     _: *mut c_void,
 ) {
-    // SAFETY: two operands and one axis, by the loop's contract; elements are moved as bytes, so that alignment
-    // does not matter.
+    // SAFETY: two operands and one axis, by the loop's contract; elements are moved as bytes, so that alignment does
+    // not matter.
     unsafe {
         let (count, from, to) = (*dimensions, *steps, *steps.add(1));
         let (mut source, mut target) = (*args, *args.add(1));
@@ -258,7 +258,7 @@ pub fn copy_loop(dtype: DType) -> StridedLoop {
         8 => copy::<8>,
         _ => copy::<16>,
     };
-    // SAFETY: it touches nothing but its operands, and looks at none of them.
+    // SAFETY: it touches only its operands, and interprets none of them.
     match unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[dtype], &[dtype]) } {
         Some(kernel) => kernel.with_effort(0).with_name("positive"),
         None => unreachable!("two operands are not too many"),

@@ -1,9 +1,9 @@
-//! Memory that ops which run together hand on to each other.
+//! Reuse of memory among ops that run together.
 //!
-//! Such ops run one after the other over each block, on elements of the same place in all operands. So an operand at its
-//! last read can share its place with the output of that op, or of any later one. No other reader may be able to see that
-//! operand: no handle on it is left, and no other op reads it. Only a holder of a buffer can clone it. If only operands
-//! of these ops hold a buffer, it stays so.
+//! Such ops run one after the other over each block, on elements of the same place in all operands. So an operand at
+//! its last read can share its place with the output of that op, or of any later one. The operand must have no other
+//! reader: no handle on it is left, and no other op reads it. Only a holder of a buffer can clone it. So if only
+//! operands of these ops hold a buffer, it stays so.
 
 use crate::memory::{Buffer, Storage};
 use smallvec::SmallVec;
@@ -18,13 +18,13 @@ pub(crate) enum Source {
 
 struct Use {
     buffer: *const Buffer,
-    /// Operands that it is.
+    /// The number of its operands on the buffer.
     count: usize,
     /// The last op that reads it.
     last: usize,
 }
 
-/// What some ops, in their order, read, and what of it is free.
+/// The inputs of several ops in order, and the free ones among them.
 #[derive(Default)]
 pub(crate) struct Lifetimes {
     uses: SmallVec<[Use; 2]>,
@@ -32,7 +32,7 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// The op `at` is one of them, and reads these.
+    /// Adds the op `at` with its inputs.
     pub(crate) fn note(&mut self, at: usize, sources: &[Source]) {
         for source in sources {
             let Source::Buffer { buffer, .. } = source else { continue };
@@ -44,13 +44,13 @@ impl Lifetimes {
         }
     }
 
-    /// Whether nobody sees the buffer any more once the op `at` has read it.
+    /// Whether the buffer has no reader after the op `at`.
     fn ends(&self, buffer: &Arc<Buffer>, at: usize) -> bool {
         let known = self.uses.iter().find(|known| known.buffer == Arc::as_ptr(buffer));
         known.is_some_and(|known| known.last == at && known.count == handles(buffer))
     }
 
-    /// Gives what the op `at` writes, `output`, the place of something that is free by then, and notes what becomes free.
+    /// Gives `output` of the op `at` the memory of a free buffer, and notes the buffers that become free.
     pub(crate) fn hand_on(&mut self, at: usize, sources: &[Source], output: &Arc<Storage>) {
         let mut placed = false;
         for source in sources {
@@ -64,7 +64,7 @@ impl Lifetimes {
                         self.free.push(Arc::clone(storage));
                     }
                 }
-                // An op may name it twice.
+                // An op may read a buffer twice.
                 self.uses.retain(|known| known.buffer != Arc::as_ptr(buffer));
             }
         }

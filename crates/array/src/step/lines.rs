@@ -1,7 +1,7 @@
-//! Loops that are only right where the elements of their outputs lie one after the other.
+//! Loops that are correct only for outputs without gaps between their elements.
 //!
-//! NumPy hardly ever calls its loops otherwise, and some of them (`isnan` and its like of real numbers) then leave elements out. Such
-//! a loop writes to a line on the stack, from which its results go to where they belong.
+//! NumPy hardly ever calls its loops otherwise. Some of them, such as `isnan` of real numbers, then skip elements. Such
+//! a loop writes to a line on the stack, and its results are copied from there to their places.
 
 use super::kernel::signed;
 use super::kernel::{OPERANDS, StridedLoop};
@@ -11,19 +11,19 @@ use std::mem::MaybeUninit;
 /// Bytes of the lines of all outputs together.
 const BYTES: usize = 4096;
 
-/// The lines, aligned as a cache line is.
+/// The lines, aligned to a cache line.
 #[repr(align(64))]
 struct Lines(MaybeUninit<[u8; BYTES]>);
 
 impl StridedLoop {
-    /// Whether an output has gaps between its elements, or is walked backwards. One whose elements are all the same is that of a
-    /// reduction, and has none.
+    /// Whether an output has gaps between its elements, or is walked backwards. An output with a step of 0 belongs to a
+    /// reduction and has none.
     pub(super) fn has_gaps(&self, steps: &[isize]) -> bool {
         let outputs = steps.iter().zip(self.dtypes()).skip(self.inputs());
         outputs.into_iter().any(|(step, dtype)| *step != 0 && *step != signed(dtype.size()))
     }
 
-    /// Calls the loop by lines: its outputs have no gaps in any call.
+    /// Calls the loop by lines, so that its outputs never have gaps.
     ///
     /// # Safety
     ///
@@ -32,7 +32,7 @@ impl StridedLoop {
     pub(super) unsafe fn call_by_lines(&self, pointers: &[*mut u8], count: isize, steps: &[isize]) {
         let (inputs, dtypes) = (self.inputs(), self.dtypes());
         let widths: usize = dtypes[inputs..].iter().map(|dtype| dtype.size()).sum();
-        // Outputs are eight at most, of 16 bytes each: 32 elements fit.
+        // There are at most eight outputs of 16 bytes each: 32 elements fit.
         let longest = BYTES / widths / 32 * 32;
         let mut lines = Lines(MaybeUninit::uninit());
         let first = lines.0.as_mut_ptr().cast::<u8>();

@@ -1,16 +1,18 @@
 //! Products of matrices: of floating-point numbers by the crate `gemm`, of all others, and products
-//! with vectors, by NumPy's loop: adding up a long vector one by one would lose what pairs of sums keep.
+//! with vectors, by NumPy's loop: adding up a long vector one by one would lose what pairs of sums keep. Those of halves are
+//! summed up in single precision, of vectors, too: NumPy does so, one by one.
 //!
-//! A large product falls into blocks of its output, which may run side by side. Where the blocks end depends on the shape
-//! alone, and so do the bits of the result: not on the workers, nor on their number.
+//! A large product is split into blocks of its output, which may run side by side. The ends of blocks depend on the
+//! shape alone, and so do the bits of the result: not on the workers, nor on their number.
 
+use super::halves;
 use super::kernel::{StridedLoop, signed};
 use super::walk::Walk;
 use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 
-/// A product of stacks of matrices of certain layouts.
+/// A product of stacks of matrices of given layouts.
 pub struct Matmul {
     kernel: StridedLoop,
     /// Over the matrices of the stacks.
@@ -19,29 +21,26 @@ pub struct Matmul {
     lengths: [isize; 3],
     /// Bytes from row to row and from column to column: of the left one, the right one, the output.
     steps: [isize; 6],
-    /// What they are numbers of, if that has products here.
+    /// The type of the numbers, if it has products here.
     native: Option<DType>,
-    /// Into how many blocks the output's rows and its columns fall.
+    /// The number of blocks along the output's rows and along its columns.
     blocks: [usize; 2],
 }
 
-/// Rows, and columns, of a block of the output at most: it is large enough for what is packed for it to be used often.
+/// Rows, and columns, of a block of the output at most. It is large enough to use the packed operands often.
 const BLOCK: usize = 512;
 
-/// Products of numbers of a block at least, where a smaller one falls into a few.
+/// Products of numbers of a block at least, if a product no larger than `BLOCK` is split.
 const WORTH: usize = 1 << 23;
-/// Those few.
+/// Blocks of such a product at most.
 const FEW: usize = 4;
 
-/// Products of numbers in a product of matrices that is run where it is pushed: some microseconds, as many as a worker
-/// takes to wake up. NumPy's loops for integers take ten times as long for each; those for vectors of the other types are BLAS's.
-const SHORT: usize = 1 << 17;
-const SHORT_OF_LOOPS: usize = 1 << 12;
-/// Picoseconds for a product of numbers, about: of vectors, which take longest, and by loops of NumPy's.
-const PRODUCT: usize = 250;
-const PRODUCT_OF_LOOPS: usize = 2500;
+/// Picoseconds for a product of numbers, about: by BLAS, of a matrix and a vector, which take longest; and by NumPy's loops, for
+/// integers.
+const PRODUCT: usize = 122;
+const PRODUCT_OF_LOOPS: usize = 3900;
 
-/// Into how many blocks the output's rows and its columns fall.
+/// The number of blocks along the output's rows and along its columns.
 fn blocks([rows, inner, columns]: [usize; 3]) -> [usize; 2] {
     let few = (rows.saturating_mul(inner).saturating_mul(columns) / WORTH).clamp(1, FEW);
     let of = |length: usize| length.div_ceil(BLOCK).max(1);
@@ -53,7 +52,7 @@ fn blocks([rows, inner, columns]: [usize; 3]) -> [usize; 2] {
 }
 
 impl Matmul {
-    /// `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two are
+    /// `output = left @ right` for arrays of at least two axes, none of them empty. The axes before those two are
     /// broadcast to the output's.
     pub(crate) fn new(kernel: StridedLoop, output: &Array, left: &Array, right: &Array) -> Result<Self, ArrayError> {
         kernel.check([left.dtype(), right.dtype()].into_iter(), [output.dtype()].into_iter())?;
@@ -88,8 +87,8 @@ impl Matmul {
         Ok(Self::of(kernel, stack, lengths, steps, output.dtype()))
     }
 
-    /// The product of one matrix, or a vector as one row, by another one, or a vector as one column. The output has the axes that
-    /// vectors leave, row after row; nothing for other shapes.
+    /// The product of two matrices; a vector on the left is one row, one on the right one column. The output lacks the
+    /// axes of vectors, and is contiguous. None for other shapes.
     pub(crate) fn of_few_axes(kernel: StridedLoop, output: &Array, left: &Array, right: &Array) -> Option<Self> {
         let item = signed(output.dtype().size());
         let (a, b) = (left.layout(), right.layout());
@@ -117,43 +116,39 @@ impl Matmul {
     fn of(kernel: StridedLoop, stack: Walk, lengths: [isize; 3], steps: [isize; 6], dtype: DType) -> Self {
         let size = signed(dtype.size());
         let native = match dtype {
-            DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128 => Some(dtype),
+            DType::Float16 | DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128 => Some(dtype),
             _ => None,
         };
-        let native = native.filter(|_| lengths[0] > 1 && lengths[2] > 1 && steps.iter().all(|step| step % size == 0));
+        let worth = dtype == DType::Float16 || (lengths[0] > 1 && lengths[2] > 1);
+        let native = native.filter(|_| worth && steps.iter().all(|step| step % size == 0));
         let blocks = if native.is_some() { blocks(lengths.map(isize::unsigned_abs)) } else { [1, 1] };
         Self { kernel, stack, lengths, steps, native, blocks }
     }
 
-    /// How many blocks may run side by side.
+    /// The number of blocks, which may run side by side.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.blocks[0] * self.blocks[1]
     }
 
-    /// How many products of numbers it adds up.
+    /// The number of products of numbers that it adds up.
     #[must_use]
     pub fn operations(&self) -> usize {
         let core: usize = self.lengths.iter().map(|length| length.unsigned_abs()).product();
         core.saturating_mul(self.stack.size())
     }
 
-    /// About how many nanoseconds it takes.
+    /// Its duration in nanoseconds, about.
     pub(crate) fn nanoseconds(&self) -> usize {
         let picoseconds = if self.kernel.dtypes()[0].is_floating() { PRODUCT } else { PRODUCT_OF_LOOPS };
         self.operations().saturating_mul(picoseconds) / 1000
-    }
-
-    /// Whether it takes no longer than handing it over to a worker does.
-    pub(crate) fn is_short(&self) -> bool {
-        self.operations() <= if self.kernel.dtypes()[0].is_floating() { SHORT } else { SHORT_OF_LOOPS }
     }
 
     /// Runs it from the first elements of the two inputs to the output's.
     ///
     /// # Safety
     ///
-    /// There are three pointers, as [`Step::run`](super::Step::run) asks for.
+    /// There are three pointers, as for [`Step::run`](super::Step::run).
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
         for block in 0..self.blocks() {
             // SAFETY: the caller's promise.
@@ -195,7 +190,7 @@ impl Matmul {
     }
 }
 
-/// How long one of so many equal parts of a length is, and where it starts.
+/// The length of one of `parts` equal parts, and its start.
 fn part(length: isize, parts: usize, which: usize) -> (isize, isize) {
     let size = length.unsigned_abs().div_ceil(parts).next_multiple_of(ROUND);
     let start = (which * size).min(length.unsigned_abs());
@@ -209,7 +204,7 @@ const ROUND: usize = 16;
 ///
 /// # Safety
 ///
-/// The pointers are aligned, and the steps stay inside of the matrices; the output is nobody else's.
+/// The pointers are aligned, and the steps stay inside the matrices; the output has no other user.
 unsafe fn multiply(
     dtype: DType,
     [rows, inner, columns]: [isize; 3],
@@ -246,6 +241,8 @@ unsafe fn multiply(
         }};
     }
     match dtype {
+        // SAFETY: the caller's promise.
+        DType::Float16 => unsafe { halves::multiply([rows, inner, columns], [left, right, output], steps) },
         DType::Float32 => by_gemm!(f32, 0.0, 1.0),
         DType::Float64 => by_gemm!(f64, 0.0, 1.0),
         DType::Complex64 => by_gemm!(gemm::c32, gemm::c32::new(0.0, 0.0), gemm::c32::new(1.0, 0.0)),

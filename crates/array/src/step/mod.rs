@@ -8,6 +8,7 @@ mod choose;
 mod exact;
 mod extreme;
 mod fused;
+mod halves;
 mod kernel;
 mod lifetimes;
 mod lines;
@@ -27,6 +28,7 @@ pub use choose::choose_loop;
 pub(crate) use extreme::Extreme;
 pub use extreme::Which;
 pub use fused::{Fused, Part, Slots};
+pub use halves::half_loop;
 pub(crate) use kernel::signed;
 pub use kernel::{StridedLoop, copy_loop};
 pub(crate) use lifetimes::{Lifetimes, Source};
@@ -42,7 +44,7 @@ pub(crate) use walk::{PER_BYTE, Walk};
 use crate::{Access, Array, ArrayError, DType};
 use std::sync::Arc;
 
-/// What a call runs: as often as it is asked to, on whatever memory has the layouts that it was made for.
+/// The computation of a call: it runs many times, on any memory of the layouts that it was made for.
 #[derive(Clone)]
 pub enum Step {
     /// A strided loop, element by element.
@@ -53,33 +55,33 @@ pub enum Step {
     Matmul(Arc<Matmul>),
     /// Strided loops, block by block.
     Fused(Arc<Fused>),
-    /// A kernel of somebody else's, block by block.
+    /// A kernel of another crate, block by block.
     Blocked(Arc<dyn Blocked>),
-    /// A callable, a native function: known by its accesses alone.
+    /// A callable or a native function. Only its accesses are known.
     Opaque(Arc<dyn Opaque>),
 }
 
 impl Step {
-    /// The numbers that it was given instead of arrays, as bytes: two steps that differ in them are not the same.
+    /// The numbers among its operands, as bytes: steps with other numbers are other steps.
     #[must_use]
     pub fn numbers(&self) -> Vec<[u8; 16]> {
         if let Self::Strided(strided) = self { strided.numbers().copied().collect() } else { Vec::new() }
     }
 
-    /// For each input of a strided loop the number that it was given instead of an array, as bytes of this type.
+    /// For each input of a strided loop the number given in place of an array, as bytes of this type.
     #[must_use]
     pub fn operands(&self) -> Option<Vec<Given>> {
         if let Self::Strided(strided) = self { Some(strided.operands()) } else { None }
     }
 
-    /// Whether it runs on any thread, on pointers alone.
+    /// Whether it runs on any thread, from pointers alone.
     #[must_use]
     #[inline]
     pub fn is_native(&self) -> bool {
         !matches!(self, Self::Opaque(_))
     }
 
-    /// Whether it may fail where its inputs have been made: then it runs though nobody looks at what it makes.
+    /// Whether it may fail on ready inputs: then it runs even if its results are unused.
     #[must_use]
     pub fn may_fail(&self) -> bool {
         match self {
@@ -89,7 +91,7 @@ impl Step {
         }
     }
 
-    /// About how many nanoseconds it takes; of what only its author knows, the most that there are.
+    /// Its duration in nanoseconds, about; the maximum for an opaque step, as only its author knows.
     #[must_use]
     pub fn nanoseconds(&self) -> usize {
         match self {
@@ -101,16 +103,16 @@ impl Step {
         }
     }
 
-    /// Runs it where its arrays are: inputs first, then outputs.
+    /// Runs it on these arrays: inputs first, then outputs.
     ///
     /// # Errors
     ///
-    /// Kernels and opaque steps are refused: they are run by ops, which know how they fail.
+    /// Kernels and opaque steps are refused: ops run them, which know how they fail.
     ///
     /// # Safety
     ///
-    /// Each pointer is to the first element of an operand of the layout that the step was made for, which nobody else
-    /// writes to, and of an output which nobody else reads.
+    /// Each pointer is to the first element of an operand of the layout that the step was made for. Inputs have no
+    /// other writer, and outputs no other user.
     #[inline]
     pub unsafe fn run(&self, arrays: &[*mut u8]) -> Result<(), ArrayError> {
         // SAFETY: the caller's promise.
@@ -130,8 +132,8 @@ impl Step {
     }
 }
 
-/// An input of a strided loop: none if that is an array, else the bytes of a number, and its type.
+/// An input of a strided loop: None for an array, else the bytes of a number, and its type.
 pub type Given = Option<([u8; 16], DType)>;
 
-/// The operands of a step, each with what is done to it: inputs first.
+/// The operands of a step with their accesses, inputs first.
 pub type Operands = Vec<(Array, Access)>;

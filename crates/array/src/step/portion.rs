@@ -1,16 +1,16 @@
 //! Parts of steps, which may run side by side.
 //!
-//! Where a step falls apart depends on its shape alone; no bit of its results depends on it.
+//! The split of a step depends on its shape alone, and no bit of its results depends on the split.
 
 use super::{Fused, Matmul, Reduce, Step, Strided};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Elements, times loops, of a part at least: it takes long enough to be handed over.
+/// Elements, times loops, of a part at least: such a part is worth a hand-over.
 const LEAST: usize = 32_768;
 /// Parts of a step at most.
 const PARTS: usize = 64;
-/// Parts are whole numbers of so many elements: cache lines of any type.
+/// Parts are whole multiples of this many elements: cache lines of any type.
 const ROUND: usize = 1024;
 
 /// A native step, or a part of one.
@@ -19,7 +19,7 @@ pub enum Portion {
     Strided(Arc<Strided>),
     /// Some elements of a loop in rows.
     Rows(Arc<Strided>, Range<usize>),
-    /// A stretch of a loop's outermost axis.
+    /// A range of a loop's outermost axis.
     Outer(Arc<Strided>, Range<usize>),
     /// A reduction.
     Reduce(Arc<Reduce>),
@@ -29,14 +29,15 @@ pub enum Portion {
     Matmul(Arc<Matmul>, usize),
 }
 
-/// Equal stretches of a length, each a whole number of `round`, of at least `least`.
+/// Equal ranges of a length, each a whole multiple of `round`, and at least `least` long.
 fn stretches(length: usize, least: usize, round: usize) -> impl Iterator<Item = Range<usize>> {
     let size = least.max(length.div_ceil(PARTS)).next_multiple_of(round.max(1)).max(1);
     (0..length.div_ceil(size).max(1)).map(move |part| part * size..((part + 1) * size).min(length))
 }
 
 impl Portion {
-    /// What a native step falls into; if it is `whole`, one part. Nothing of one whose blocks share memory, nor of an opaque one.
+    /// The parts of a native step; one part if it is `whole`. None for a step with shared memory for its blocks, and
+    /// for an opaque one.
     #[must_use]
     pub fn of(step: &Step, whole: bool) -> Vec<Self> {
         match step {
@@ -62,7 +63,7 @@ impl Portion {
         }
     }
 
-    /// The elements that it touches of every operand, if these are the same of all and lie one after the other.
+    /// The range of elements that it touches in every operand, if that is one range, the same for all.
     #[must_use]
     pub fn rows(&self) -> Option<Range<usize>> {
         match self {
@@ -72,7 +73,7 @@ impl Portion {
         }
     }
 
-    /// Nanoseconds that it may take, roughly, if it touches so many bytes.
+    /// Its duration in nanoseconds, roughly, if it touches this many bytes.
     #[must_use]
     pub fn cost(&self, bytes: usize) -> u32 {
         let work = match self {
@@ -87,7 +88,7 @@ impl Portion {
     ///
     /// # Safety
     ///
-    /// As for [`Step::run`], of the elements that it touches.
+    /// As for [`Step::run`], for the elements that it touches.
     #[inline]
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
         // SAFETY: the caller's promise.

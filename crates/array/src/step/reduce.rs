@@ -1,8 +1,8 @@
-//! Reductions by a binary strided loop, as NumPy's `ufunc.reduce` does them.
+//! Reductions by a binary strided loop, equal to NumPy's `ufunc.reduce`.
 //!
-//! Every output element is the loop's identity, or where it has none the first element along the reduced axes, to
-//! which the loop adds the others. Along the innermost axis the loop sees all of them together, and so may sum in pairs; how the elements are walked over
-//! depends on the layout alone, and so do the results.
+//! Every output element starts as the loop's identity, or, if it has none, as the first element along the reduced axes.
+//! The loop adds the others. Along the innermost axis the loop sees all elements together, and so may sum in pairs. The
+//! walk over the elements depends on the layout alone, and so do the results.
 
 use super::kernel::{Pointers, StridedLoop, copy_loop, signed};
 use super::walk::{PER_BYTE, Walk};
@@ -11,12 +11,12 @@ use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType, Scalar};
 use smallvec::SmallVec;
 
-/// Nanoseconds to call a loop, about.
+/// Nanoseconds for a call of a loop, about.
 const CALL: usize = 10;
-/// Picoseconds for an element, beside those for its bytes.
+/// Picoseconds for an element, besides those for its bytes.
 const ADDED: usize = 200;
 
-/// A reduction of an input into an output of certain layouts.
+/// A reduction of an input into an output of given layouts.
 pub struct Reduce {
     kernel: StridedLoop,
     identity: Option<Element>,
@@ -28,8 +28,8 @@ pub struct Reduce {
 }
 
 impl Reduce {
-    /// A reduction, from `identity` if there is one, of `input` over `axes` into `output`, whose shape is the input's with 1
-    /// for these axes.
+    /// A reduction of `input` over `axes` into `output`, from `identity` if there is one. The shape of `output` is the
+    /// input's with 1 for these axes.
     pub(crate) fn new(
         kernel: StridedLoop,
         identity: Option<Scalar>,
@@ -73,7 +73,7 @@ impl Reduce {
         Ok(Self { kernel, identity, dtype: output.dtype(), kept, reduced })
     }
 
-    /// About how many nanoseconds it takes.
+    /// Its duration in nanoseconds, about.
     pub(crate) fn nanoseconds(&self) -> usize {
         let Some((&(length, step), outer)) = self.reduced.split_last() else { return self.kept.nanoseconds(0) };
         let outer: usize = outer.iter().map(|(length, _)| *length).product();
@@ -88,7 +88,7 @@ impl Reduce {
     ///
     /// # Safety
     ///
-    /// There are two pointers, as [`Step::run`](super::Step::run) asks for.
+    /// There are two pointers, as for [`Step::run`](super::Step::run).
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
         let &[from, to] = arrays else { return };
         if self.kept.size() == 0 {
@@ -109,7 +109,7 @@ impl Reduce {
         }
     }
 
-    /// Adds what lies along the reduced axes from this one on; if `first`, the very first element was copied.
+    /// Adds the elements along the reduced axes from this one on; if `first`, the very first element was copied before.
     ///
     /// # Safety
     ///
@@ -145,8 +145,8 @@ impl Reduce {
         }
     }
 
-    /// Whether to let the loop run along a reduced axis: its elements are nearer than those of the output, and so many that they
-    /// are worth the calls.
+    /// Whether the loop should run along a reduced axis: its elements are nearer to each other than those of the
+    /// output, and worth the calls by their number.
     fn is_along(&self, length: usize, step: isize) -> bool {
         let inner = self.kept.shape.len() - 1;
         let near = || step.unsigned_abs() <= self.kept.step(inner, 0).unsigned_abs();
@@ -154,8 +154,8 @@ impl Reduce {
         self.kept.size() == 1 || (near() && !few())
     }
 
-    /// Elements from which on the loop may add in another order than one after the other, or in another type: of fewer, either
-    /// way gives the same bits. Loops without an identity choose, and so do not round.
+    /// Elements from which on the loop may add in another order, or in another type. For fewer, either way gives the
+    /// same bits. Loops without an identity choose, and so do not round.
     fn paired(&self) -> usize {
         match self.dtype {
             DType::Float16 => 0,
@@ -165,7 +165,7 @@ impl Reduce {
         }
     }
 
-    /// For each output element, the loop runs along the axis.
+    /// Runs the loop along the axis, for each output element.
     unsafe fn along(&self, from: *mut u8, to: *mut u8, length: usize, step: isize) {
         if length == 0 {
             return;
@@ -178,7 +178,7 @@ impl Reduce {
         self.kept.each(&[from, to], each);
     }
 
-    /// The loop runs over the output's elements, adding one input element to each.
+    /// Runs the loop over the output's elements, adding one input element to each.
     unsafe fn across(&self, from: *mut u8, to: *mut u8) {
         self.kept.each_row(&[from, to], |pointers, length, steps| {
             let (dimensions, steps) = ([signed(length)], [steps[1], steps[0], steps[1]]);

@@ -1,12 +1,13 @@
 //! Sorted copies of vectors.
 //!
-//! Where a worker is idle, elements are dealt out by a pivot while they are copied, those below it to the front and all others to
-//! the back. Each of the two parts is then a block, sorted by a loop that is given, and the worker may take one. Otherwise there is one part.
+//! If a worker is idle, the copy of the elements splits them by a pivot: those below it to the front, all others to the
+//! back. Each of the two parts is then a block, sorted by the given loop, and the worker may take one. Otherwise there
+//! is one part.
 //!
-//! Equal floats of other bits, zeros of two signs and kinds of NaN, get the order that they have in the input at the end: so
-//! the bits of the result depend on the input alone, and neither on the pivot nor on the loop.
+//! Equal floats of other bits (zeros of two signs, kinds of NaN) get their order in the input back at the end. So the
+//! bits of the result depend only on the input, and neither on the pivot nor on the loop.
 
-#![allow(clippy::cast_ptr_alignment)] // elements begin where theirs do: what runs blocks aligns them
+#![allow(clippy::cast_ptr_alignment)] // elements are aligned: the code that runs blocks aligns them
 
 use super::Blocked;
 use crate::DType;
@@ -14,8 +15,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use weft_engine::Cause;
 
-/// What sorts so many elements where they lie, NaN last, in the form of NumPy's loops: it is given the first element, how many there are,
-/// and a pointer that it does not look at. It answers 0, or another number if it has failed.
+/// Sorts elements in place, NaN last, in the form of NumPy's loops. It gets the first element, the number of elements,
+/// and a pointer that it ignores. It returns 0, or another number if it has failed.
 pub type SortLoop = unsafe extern "C" fn(*mut c_void, isize, *mut c_void) -> c_int;
 
 struct Sort {
@@ -24,11 +25,11 @@ struct Sort {
     count: usize,
 }
 
-/// `deal`, and `put_back`, of some type.
+/// The types of `deal` and `put_back`.
 type Deal = unsafe fn(*const u8, *mut u8, usize, bool) -> usize;
 type PutBack = unsafe fn(*const u8, *mut u8, usize);
 
-/// What is done to elements of one type.
+/// The operations on elements of one type.
 #[derive(Clone, Copy)]
 struct OfType {
     /// Bytes of an element.
@@ -39,7 +40,7 @@ struct OfType {
 }
 
 impl OfType {
-    /// Nothing for a type of which there are no numbers here.
+    /// None for a type that has no numbers here.
     fn new(dtype: DType) -> Option<Self> {
         let (deal, put_back): (Deal, Option<PutBack>) = match dtype {
             DType::Int32 => (deal::<i32>, None),
@@ -54,17 +55,18 @@ impl OfType {
     }
 }
 
-/// How many elements are looked at for a pivot.
+/// The number of elements that the choice of a pivot looks at.
 const SAMPLE: usize = 127;
 
-/// The parts.
+/// The number of parts.
 const PARTS: usize = 2;
 
-/// The step that writes so many elements of a vector, sorted, to another one; nothing for a type of which it has no numbers.
+/// The step that writes the sorted elements of a vector of `count` to another one; None for a type without numbers
+/// here.
 ///
 /// # Safety
 ///
-/// The loop sorts elements of this type, aligned ones, on any thread, several vectors at the same time.
+/// The loop sorts aligned elements of this type, on any thread, several vectors at the same time.
 #[must_use]
 pub unsafe fn sort_step(sort: SortLoop, dtype: DType, count: usize) -> Option<Arc<dyn Blocked>> {
     OfType::new(dtype).map(|of| Arc::new(Sort { run: sort, of, count }) as Arc<dyn Blocked>)
@@ -80,7 +82,7 @@ impl Blocked for Sort {
     }
 
     fn scratch(&self) -> usize {
-        size_of::<usize>() // where the second part begins
+        size_of::<usize>() // the start of the second part
     }
 
     unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
@@ -101,7 +103,7 @@ impl Blocked for Sort {
         let start = unsafe { scratch.cast_const().cast::<usize>().read() };
         let (first, count) = if block == 0 { (0, start) } else { (start, self.count - start) };
         let at = to.wrapping_add(first * self.of.size);
-        // SAFETY: `sort_step`'s caller vouches for the loop; the elements are this block's alone.
+        // SAFETY: `sort_step`'s caller vouches for the loop; the elements belong to this block alone.
         match unsafe { (self.run)(at.cast(), count.cast_signed(), std::ptr::null_mut()) } {
             0 => Ok(()),
             code => Err(Cause::Native(code)),
@@ -117,11 +119,11 @@ impl Blocked for Sort {
     }
 }
 
-/// Gives the equal ones of sorted floats the order that they have in the input.
+/// Gives equal floats among the sorted ones their order in the input.
 ///
 /// # Safety
 ///
-/// There are so many aligned elements at each, and nobody else touches the second ones.
+/// There are this many aligned elements at each, and the second ones have no other user.
 #[allow(clippy::eq_op)] // NaN alone is not equal to itself
 unsafe fn put_back<T: Copy + PartialOrd + Default>(from: *const u8, to: *mut u8, count: usize) {
     // SAFETY: the caller's promise.
@@ -141,7 +143,7 @@ unsafe fn put_back<T: Copy + PartialOrd + Default>(from: *const u8, to: *mut u8,
     }
 }
 
-/// About the middle one of the elements: of some of them, which are no NaN.
+/// The approximate median: that of some elements, without NaNs.
 #[allow(clippy::eq_op)] // NaN alone is not equal to itself
 fn pivot<T: Copy + PartialOrd>(from: &[T]) -> Option<T> {
     let mut some: Vec<T> =
@@ -150,12 +152,12 @@ fn pivot<T: Copy + PartialOrd>(from: &[T]) -> Option<T> {
     some.get(some.len() / 2).copied()
 }
 
-/// Copies the elements; by a pivot, if that is asked for and there is one: those below it to the front and all others to the
-/// back, the last one first. Answers where these begin.
+/// Copies the elements. If `is_parted` and there is a pivot, those below it go to the front, and all others to the back
+/// in reverse order. Returns the start of these.
 ///
 /// # Safety
 ///
-/// There are so many aligned elements to be read, and room for as many.
+/// There are this many aligned elements to read, and room for as many.
 unsafe fn deal<T: Copy + PartialOrd>(from: *const u8, to: *mut u8, count: usize, is_parted: bool) -> usize {
     // SAFETY: the caller's promise.
     let from = unsafe { std::slice::from_raw_parts(from.cast::<T>(), count) };
@@ -168,8 +170,8 @@ unsafe fn deal<T: Copy + PartialOrd>(from: *const u8, to: *mut u8, count: usize,
     let (mut front, mut back) = (0, count);
     for element in from {
         let below = usize::from(*element < pivot);
-        // SAFETY: as many places are left between the two as elements are to come, this one included. It is written to both ends
-        // of them, of which one stays: no branch has to be guessed.
+        // SAFETY: the gap between the two parts has as many places as elements are left, this one included. The element
+        // is written to both ends of the gap, and stays at one of them: no branch has to be predicted.
         unsafe {
             to.add(front).write(*element);
             to.add(back - 1).write(*element);

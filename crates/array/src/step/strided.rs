@@ -1,4 +1,4 @@
-//! A strided loop over operands of certain layouts, apart from where these lie.
+//! A strided loop over operands of given layouts, without their addresses.
 
 use super::Given;
 use super::kernel::{OPERANDS, Pointers, StridedLoop, signed};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// What an op reads.
+/// An input of an op.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     /// An array, broadcast to the shape of the result.
@@ -19,7 +19,7 @@ pub enum Operand<'a> {
 }
 
 impl Strided {
-    /// For each input the number that it was given instead of an array, as bytes of this type.
+    /// For each input the number given in place of an array, as bytes of this type.
     pub(crate) fn operands(&self) -> Vec<Given> {
         let inputs = self.inputs.iter().zip(self.kernel.dtypes());
         inputs
@@ -27,7 +27,7 @@ impl Strided {
             .collect()
     }
 
-    /// The same without what they are.
+    /// The numbers among the inputs, without their types.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = &[u8; 16]> {
         self.inputs.iter().filter_map(|input| if let Input::Scalar(number) = input { Some(&number.0) } else { None })
     }
@@ -50,21 +50,20 @@ impl Operand<'_> {
         }
     }
 
-    /// The number, if it is none of an array's.
+    /// The number, if it is not an array.
     pub(crate) fn scalar(&self) -> Option<Scalar> {
         if let Self::Scalar(scalar, _) = self { Some(*scalar) } else { None }
     }
 }
 
 enum Input {
-    /// In the step itself.
+    /// A number in the step itself.
     Scalar(Element),
-    /// Where it is bound to. If the output overlaps it elsewhere, it is copied before anything is written.
+    /// An array, bound later. If the output overlaps it at other elements, it is copied before the loop writes.
     Array { copied: bool },
 }
 
-/// One loop and how it walks over its operands. It runs as often as it is asked to, on whatever memory has the layouts
-/// that it was made for.
+/// One loop and its walk over its operands. It runs many times, on any memory of the layouts that it was made for.
 pub struct Strided {
     kernel: StridedLoop,
     walk: Walk,
@@ -77,7 +76,7 @@ pub struct Strided {
     overlap: bool,
 }
 
-/// What is copied before it is overwritten.
+/// Copies of inputs that the output overwrites.
 pub(crate) type Copies = SmallVec<[Box<[u8]>; 1]>;
 
 #[allow(clippy::cast_possible_truncation)] // elements have 16 bytes at most
@@ -87,13 +86,13 @@ fn item_of(array: &Array) -> u8 {
 }
 
 impl Strided {
-    /// Checks the operands, whose types are the loop's. `outputs` is not empty.
+    /// Checks the operands, which have the loop's types. `outputs` is not empty.
     #[inline]
     pub(crate) fn new(kernel: StridedLoop, outputs: &[&Array], operands: &[Operand<'_>]) -> Result<Self, ArrayError> {
         let shape = &outputs[0].layout().shape;
         let mut items: SmallVec<[u8; 4]> = SmallVec::new();
         let mut inputs: SmallVec<[Input; 2]> = SmallVec::new();
-        // Whether elements lie one after the other everywhere, and whether the arrays are all of their buffers.
+        // Whether all elements are contiguous, and whether the arrays are all of their buffers.
         let (mut in_rows, mut flat) = (true, true);
         for operand in operands {
             match operand {
@@ -149,27 +148,27 @@ impl Strided {
         self.walk.size()
     }
 
-    /// About how many nanoseconds it takes.
+    /// Its duration in nanoseconds, about.
     #[inline]
     pub(crate) fn nanoseconds(&self) -> usize {
         self.walk.nanoseconds(self.kernel.effort())
     }
 
-    /// Whether all arrays are whole buffers of one layout, so that a part of one is that part of all.
+    /// Whether all arrays are whole buffers of one layout, so that a part of one is the same part of all.
     #[must_use]
     #[inline]
     pub fn is_flat(&self) -> bool {
         self.flat
     }
 
-    /// Whether an operand is copied because it overlaps the output elsewhere.
+    /// Whether an operand is copied because it overlaps the output at other elements.
     #[must_use]
     #[inline]
     pub fn has_overlap(&self) -> bool {
         self.overlap
     }
 
-    /// Whether elements of all operands lie one after the other, or are the same: a part is a part of all of them.
+    /// Whether each operand is contiguous, or one element for all: then a part of the step is a part of each.
     #[must_use]
     pub fn is_in_rows(&self) -> bool {
         let item = |operand: usize| isize::from(self.items[operand]);
@@ -178,14 +177,14 @@ impl Strided {
             && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
     }
 
-    /// Whether a machine may stand in for its loop: fused neighbours of this kind are one chain.
+    /// Whether a machine may replace its loop: fused neighbours of this kind are one chain.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.kernel.exact().is_some()
     }
 
-    /// Whether these operands, of those that are arrays, inputs first, are walked over alike: from starts that are one they are
-    /// the same elements, of which it reads each before it writes to it.
+    /// Whether it walks over these operands alike; they are numbered among the arrays, inputs first. With the same
+    /// start they are then the same elements, and it reads each before it writes to it.
     #[must_use]
     pub fn walks_alike(&self, operands: impl IntoIterator<Item = usize>) -> bool {
         let scalar = |at: &usize| matches!(self.inputs.get(*at), Some(Input::Scalar(_)));
@@ -200,7 +199,7 @@ impl Strided {
         !self.overlap && numbers.all(same)
     }
 
-    /// The scalars among its inputs: their bytes, or nothing for an array.
+    /// The scalars among its inputs: their bytes, or None for an array.
     pub fn scalars(&self) -> impl Iterator<Item = Option<[u8; 16]>> + '_ {
         self.inputs.iter().map(|input| match input {
             Input::Scalar(element) => Some(element.0),
@@ -208,13 +207,13 @@ impl Strided {
         })
     }
 
-    /// Bytes of the elements of those of its operands that are arrays, inputs first.
+    /// Bytes of the elements of its operands that are arrays, inputs first.
     pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
         let scalar = |at: usize| matches!(self.inputs.get(at), Some(Input::Scalar(_)));
         self.items.iter().enumerate().filter(move |(at, _)| !scalar(*at)).map(|(_, item)| usize::from(*item))
     }
 
-    /// How many of its operands it writes to.
+    /// The number of its outputs.
     pub(super) fn outputs(&self) -> usize {
         self.items.len() - self.inputs.len()
     }
@@ -240,12 +239,12 @@ impl Strided {
         matches!(self.inputs[input], Input::Array { copied: true })
     }
 
-    /// Pointers to the first elements of all operands, for those of the arrays among them. Those to scalars are into the
-    /// step, those to what is copied into `copies`.
+    /// Pointers to the first elements of all operands, made from those of the arrays. Pointers to scalars are into the
+    /// step, those to copies into `copies`.
     ///
     /// # Safety
     ///
-    /// The pointers reach what the layouts say.
+    /// The pointers reach the bytes of the layouts.
     #[inline]
     pub(crate) unsafe fn pointers<E>(
         &self,
@@ -267,27 +266,27 @@ impl Strided {
         Ok(pointers)
     }
 
-    /// Runs all of it where the arrays among its operands are, inputs first.
+    /// Runs all of it on these arrays, inputs first.
     ///
     /// # Safety
     ///
-    /// Each pointer is to the first element of an operand of the layout that the step was made for, which nobody else
-    /// writes to, and of an output which nobody else reads.
+    /// Each pointer is to the first element of an operand of the layout that the step was made for. Inputs have no
+    /// other writer, and outputs no other user.
     #[inline]
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
         let mut arrays = arrays.iter();
-        // SAFETY: the caller's promise: there are as many as it asks for.
+        // SAFETY: the caller's promise: there is one pointer for each array.
         unsafe { self.run_next(|| arrays.next().copied().unwrap_or(std::ptr::null_mut())) };
     }
 
-    /// The same, on the arrays that `next` answers: where a loop is short, little may stand around it.
+    /// The same on the arrays that `next` returns: a short loop leaves room for little code around it.
     ///
     /// # Safety
     ///
     /// As for [`run`](Self::run).
     #[inline]
     pub unsafe fn run_next(&self, mut next: impl FnMut() -> *mut u8) {
-        // SAFETY: the caller's promise; one axis of which nothing is copied is one row.
+        // SAFETY: the caller's promise; one axis without copies is one row.
         unsafe {
             match (&self.walk.shape[..], self.overlap) {
                 ([count], false) if *count > 0 => self.run_row(next, *count),
@@ -300,7 +299,8 @@ impl Strided {
         }
     }
 
-    /// Runs a part of the outermost axis, of which no input is copied: elements, if it [is in rows](Self::is_in_rows).
+    /// Runs a part of the outermost axis, without copies of inputs. The part counts elements if the step [is in
+    /// rows](Self::is_in_rows).
     ///
     /// # Safety
     ///
@@ -317,12 +317,12 @@ impl Strided {
         }
     }
 
-    /// Runs so many elements of it, if it has one axis and copies nothing, on the arrays among its operands that `next` answers:
-    /// where a block is short, little may stand around its loop.
+    /// Runs `count` of its elements, if it has one axis and copies nothing, on the arrays that `next` returns: a short
+    /// block leaves room for little code around its loop.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run), of these elements.
+    /// As for [`run`](Self::run), for these elements.
     #[inline]
     pub(super) unsafe fn run_row(&self, mut next: impl FnMut() -> *mut u8, count: usize) {
         let mut pointers = [std::ptr::null_mut(); OPERANDS];
@@ -350,7 +350,7 @@ impl Strided {
         unsafe { self.walk.run(&self.kernel, pointers, part) };
     }
 
-    /// Copies an operand to where the output does not reach.
+    /// Copies an operand to memory outside the output.
     ///
     /// # Safety
     ///
@@ -366,12 +366,12 @@ impl Strided {
         let bytes = unsafe { std::slice::from_raw_parts(from.wrapping_offset(low), length) };
         let mut bytes: Box<[u8]> = bytes.into();
         let first = bytes.as_mut_ptr().wrapping_offset(-low);
-        copies.push(bytes); // what it points to stays where it is
+        copies.push(bytes); // the bytes do not move
         first
     }
 }
 
-/// Refuses an output to which the loop could not write each element for itself.
+/// Refuses an output that has several elements in one place.
 #[inline]
 fn check_output(output: &Array, others: &[&Array], shape: &[usize]) -> Result<(), ArrayError> {
     output.buffer().check_writable()?;
@@ -392,8 +392,8 @@ fn check_output(output: &Array, others: &[&Array], shape: &[usize]) -> Result<()
     Ok(())
 }
 
-/// Steps for one element, as NumPy has them: the bits of some of its loops depend on them. Without axes it is broadcast; where
-/// shapes differ, NumPy's iterator broadcasts all operands, as `general` does.
+/// Steps for one element, equal to NumPy's, because the bits of some of its loops depend on them. An operand without
+/// axes is broadcast. For different shapes NumPy's iterator broadcasts all operands, as `general` does.
 fn one_element(operands: &[Operand<'_>], items: &[u8]) -> SmallVec<[u8; 4]> {
     let mut steps: SmallVec<[u8; 4]> = items.into();
     for (step, operand) in steps.iter_mut().zip(operands) {
@@ -419,8 +419,8 @@ fn general(outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Walk, ArrayErro
     Ok(Walk::new(shape, &strides).lengthened())
 }
 
-/// Whether the output, on the same buffer, reaches bytes of the input at another element than the one that is
-/// computed from it.
+/// Whether the output shares a buffer with the input, and reaches bytes of it other than those of the element being
+/// computed.
 fn is_elsewhere(output: &Array, input: &Array) -> Result<bool, ArrayError> {
     let (written, read) = (output.range(), input.range());
     let overlap = written.start < read.end && read.start < written.end;

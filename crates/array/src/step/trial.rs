@@ -1,5 +1,5 @@
-//! Whether a loop that somebody else wrote does with gaps between the elements of its outputs what it does without: tried when it is
-//! looked up. A loop that fails is called as [`lines`](super::lines) does it.
+//! Trials of foreign loops, at their look-up: whether a loop computes the same with gaps between the elements of its
+//! outputs. A loop that fails is called by [`lines`](super::lines).
 
 use super::kernel::signed;
 use super::kernel::{OPERANDS, StridedLoop};
@@ -7,13 +7,13 @@ use crate::{DType, Scalar};
 
 /// Elements of a trial: more than two vectors of bytes, and a rest.
 const COUNT: usize = 131;
-/// Steps, in elements, of the inputs and the outputs: NumPy has loops of their own for several of them.
+/// Steps, in elements, of the inputs and the outputs: NumPy has special loops for several of them.
 const STEPS: [(usize, isize); 8] = [(0, 17), (1, 2), (1, -1), (2, 2), (3, -3), (4, 2), (4, 4), (5, 3)];
-/// What lies between elements.
+/// The content of the gaps.
 const GAP: u8 = 0xa5;
 
 impl StridedLoop {
-    /// The same loop, after a trial on numbers of no meaning: what it writes must not depend on where it writes to.
+    /// The same loop, after a trial on arbitrary numbers: its results must not depend on their places.
     ///
     /// # Safety
     ///
@@ -24,7 +24,7 @@ impl StridedLoop {
         let numbers: Vec<Vec<u8>> = inputs.iter().enumerate().map(|(at, dtype)| numbers(*dtype, at)).collect();
         let is_right = STEPS.iter().all(|&(near, far)| {
             let mut expected: Vec<Vec<u8>> = outputs.iter().map(|dtype| vec![GAP; COUNT * dtype.size()]).collect();
-            // Elements that stay as they were are wrong, whatever was expected.
+            // Elements left unwritten are wrong, whatever value is expected.
             // SAFETY: the caller's promise; each operand has as many elements as the trial.
             unsafe { self.run_trial(&numbers, near, &mut expected, 1) };
             let spread = outputs.iter().zip(&expected).map(|(dtype, row)| spread(row, dtype.size(), far));
@@ -39,7 +39,7 @@ impl StridedLoop {
 
     /// # Safety
     ///
-    /// Inputs and outputs hold [`COUNT`] elements so far apart.
+    /// Inputs and outputs hold [`COUNT`] elements at these steps.
     unsafe fn run_trial(&self, inputs: &[Vec<u8>], near: usize, outputs: &mut [Vec<u8>], far: isize) {
         let (mut pointers, mut steps) = ([std::ptr::null_mut(); OPERANDS], [0; OPERANDS]);
         for (operand, dtype) in self.dtypes().iter().enumerate() {
@@ -59,18 +59,18 @@ impl StridedLoop {
     }
 }
 
-/// Where the first of [`COUNT`] elements lies that are so far apart.
+/// The place of the first of [`COUNT`] elements at this step.
 fn first(step: isize) -> usize {
     if step < 0 { (COUNT - 1) * step.unsigned_abs() } else { 0 }
 }
 
-/// Where an element lies.
+/// The place of an element.
 fn place(at: usize, step: isize, size: usize) -> usize {
     let index = if step < 0 { COUNT - 1 - at } else { at };
     index * step.unsigned_abs() * size
 }
 
-/// Memory for elements that are so far apart, each the opposite of what will be expected there.
+/// Memory for elements at this step, each filled with the opposite of its expected value.
 fn spread(row: &[u8], size: usize, step: isize) -> Vec<u8> {
     let mut bytes = vec![GAP; COUNT * step.unsigned_abs() * size];
     for (at, element) in row.chunks_exact(size).enumerate() {
@@ -80,8 +80,8 @@ fn spread(row: &[u8], size: usize, step: isize) -> Vec<u8> {
     bytes
 }
 
-/// Whether the elements of `apart` are those of `row`, and the gaps as they were. Floating-point numbers may differ in their last
-/// places, as NumPy's own do.
+/// Whether the elements of `apart` equal those of `row`, and the gaps are unchanged. Floating-point numbers may differ
+/// in their last places, as NumPy's own do.
 fn is_like(dtype: DType, row: &[u8], apart: &[u8], step: isize) -> bool {
     let size = dtype.size();
     let elements = row.chunks_exact(size).enumerate();
@@ -114,14 +114,14 @@ fn real(bytes: &[u8]) -> f64 {
     }
 }
 
-/// Numbers that a loop of any kind takes, far enough apart for the largest step, in an order of the operand's own.
+/// Numbers that a loop of any kind takes, with room for the largest step, in an order of the operand's own.
 fn numbers(dtype: DType, operand: usize) -> Vec<u8> {
     const REAL: [f64; 11] = [1.0, -2.5, f64::INFINITY, f64::NAN, 0.0, 0.75, -0.0, 3.0, f64::NEG_INFINITY, 1e-3, -0.5];
     let most = STEPS.iter().map(|(near, _)| *near).fold(1, usize::max);
     let mut bytes = Vec::with_capacity(COUNT * most * dtype.size());
     for at in 0..COUNT * most {
         let at = at + 5 * operand;
-        // Small integers are divisors and shifts, too.
+        // Small integers serve as divisors and shifts, too.
         let small = [1_i8, 2, 5, 3, 7, 4, 6][at % 7];
         let scalar = match dtype {
             DType::Bool => Scalar::Bool(at.is_multiple_of(3)),
@@ -143,7 +143,7 @@ mod tests {
     use crate::DType;
     use std::ffi::{c_char, c_void};
 
-    /// Twice each number; with gaps in the output the last ones are left out.
+    /// Twice each number; a faulty one skips the last elements of an output with gaps.
     unsafe extern "C" fn twice<const FAULTY: bool>(
         args: *mut *mut c_char,
         dimensions: *const isize,
@@ -163,7 +163,7 @@ mod tests {
 
     fn kernel<const FAULTY: bool>() -> StridedLoop {
         let (data, dtypes) = (std::ptr::null_mut(), [DType::Int32]);
-        // SAFETY: it touches its operands alone.
+        // SAFETY: it touches only its operands.
         match unsafe { StridedLoop::new(twice::<FAULTY>, data, &dtypes, &dtypes) } {
             Some(kernel) => kernel,
             None => unreachable!("two operands are not too many"),
@@ -175,7 +175,7 @@ mod tests {
         let mut to = vec![-1; count * far.unsigned_abs()];
         let first = if far < 0 { (count - 1) * far.unsigned_abs() } else { 0 };
         let pointers = [from.as_ptr().cast_mut().cast::<u8>(), to.as_mut_ptr().wrapping_add(first).cast()];
-        // SAFETY: both reach so many elements.
+        // SAFETY: both reach this many elements.
         unsafe { kernel.call(&pointers, &[isize::try_from(count).unwrap_or(0)], &[4, 4 * far]) };
         to
     }

@@ -1,21 +1,21 @@
-//! How loops walk over operands of any layout.
+//! Walks of loops over operands of any layout.
 
 use super::kernel::{OPERANDS, StridedLoop, signed};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// An innermost axis of so many elements at most gives its place to a longer one.
+/// An innermost axis of at most this many elements changes places with a longer one.
 const VERY_SHORT: usize = 16;
-/// Elements of operands at most that are in a core's cache together.
+/// Elements of operands at most that fit a core's cache together.
 const CACHED: usize = 32_768;
-/// Bytes that a step from line to line costs as much as, about: in a cache.
+/// The cost of a step from line to line within the cache, in bytes read, about.
 const LINE: usize = 24;
-/// Nanoseconds to call a loop.
+/// Nanoseconds for a call of a loop.
 const ROW: usize = 8;
-/// Picoseconds for a byte that is read or written.
+/// Picoseconds for a byte read or written.
 pub(crate) const PER_BYTE: usize = 20;
 
-/// How to walk over operands that have one shape together: as few axes as possible.
+/// A walk over operands of one common shape, with as few axes as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Walk {
     /// Lengths of the axes, the outermost first; at least one.
@@ -26,7 +26,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// A walk over operands with these strides, the output's first axis outermost where that is free to choose.
+    /// A walk over operands with these strides, with the output's first axis outermost if the order is free.
     ///
     /// `strides` holds those of each operand, all as long as `shape`; the last operand is the (first) output.
     pub(crate) fn new(shape: &[usize], strides: &[&[isize]]) -> Self {
@@ -37,7 +37,7 @@ impl Walk {
         }
         let mut axes: SmallVec<[usize; 4]> = (0..shape.len()).filter(|&axis| shape[axis] != 1).collect();
         if let Some(output) = strides.last() {
-            // Memory order of the output; a stable sort, so that C order stays where strides are equal.
+            // The output's order in memory, by a stable sort, so that C order stays for equal strides.
             axes.sort_by_key(|&axis| std::cmp::Reverse(output[axis].unsigned_abs()));
         }
         let mut walk = Self { shape: SmallVec::new(), steps: SmallVec::new(), operands };
@@ -71,8 +71,7 @@ impl Walk {
         walk
     }
 
-    /// A walk over operands whose elements lie one after the other, `items` bytes each; 0 for one element that is
-    /// the same for all.
+    /// A walk over contiguous operands of `items` bytes an element; 0 for one element that is the same for all.
     #[inline]
     pub(crate) fn flat(size: usize, items: &[u8]) -> Self {
         let steps = items.iter().map(|&item| isize::from(item)).collect();
@@ -84,8 +83,8 @@ impl Walk {
         self.shape.iter().product()
     }
 
-    /// The same walk with a longer axis innermost where the innermost one is very short: calls of a loop cost more than steps
-    /// from line to line, as long as all of it fits the cache. In which order elements are visited changes.
+    /// The same walk with a longer axis innermost, if the innermost one is very short: calls of a loop cost more than
+    /// steps from line to line, as long as all of it fits the cache. This changes the order of the elements.
     pub(crate) fn lengthened(mut self) -> Self {
         let inner = self.shape.len() - 1;
         if inner == 0 || self.shape[inner] > VERY_SHORT || self.size() > CACHED {
@@ -101,7 +100,7 @@ impl Walk {
         self
     }
 
-    /// About how many nanoseconds a loop takes that needs so many picoseconds for an element, beside those for its bytes.
+    /// Nanoseconds for a loop, about, given its picoseconds for an element besides those for its bytes.
     #[inline]
     pub(crate) fn nanoseconds(&self, effort: usize) -> usize {
         let moved: usize = self.inner_steps().iter().map(|step| step.unsigned_abs().min(LINE)).sum();
@@ -152,13 +151,14 @@ impl Walk {
         });
     }
 
-    /// Calls `visit` for each row along the innermost axis: pointers to its first elements, its length, its steps.
+    /// Calls `visit` for each row along the innermost axis, with pointers to its first elements, its length and its
+    /// steps.
     #[inline]
     pub(crate) fn each_row(&self, pointers: &[*mut u8], visit: impl FnMut(&[*mut u8], usize, &[isize])) {
         self.rows(pointers, 0..self.shape[0], visit);
     }
 
-    /// Calls `visit` for each row of a part of the outermost axis. Rows may be short: little stands around each.
+    /// Calls `visit` for each row of a part of the outermost axis. Short rows leave room for little code around them.
     #[inline]
     fn rows(&self, pointers: &[*mut u8], part: Range<usize>, mut visit: impl FnMut(&[*mut u8], usize, &[isize])) {
         if part.is_empty() || self.shape[1..].contains(&0) {

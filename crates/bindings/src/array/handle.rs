@@ -14,24 +14,24 @@ use weft_array::DType;
 /// The tape's part of an array's handle.
 #[derive(Default)]
 pub(crate) struct Handle {
-    /// Made when there is something to know.
+    /// Made at the first thing to know.
     state: OnceLock<Box<State>>,
-    /// The handle that this one is a view of; that one is no view.
+    /// The handle that this one is a view of; a root is not a view itself.
     root: Option<Py<NDArray>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// With the generation of the family up to which it holds.
+    /// The entry, with the last generation of the family for which it holds.
     entry: Mutex<Option<(Entry, u64)>>,
-    /// Of roots alone.
+    /// Only in roots.
     family: OnceLock<Py<Family>>,
-    /// Of tensors that were moved.
+    /// Only in moved tensors.
     moves: OnceLock<Box<Moves>>,
 }
 
 impl Handle {
-    /// That of a view of `array`.
+    /// The part of a view of `array`.
     pub(crate) fn view_of(array: &Bound<'_, NDArray>) -> Self {
         let root =
             array.get().tape.root.as_ref().map_or_else(|| array.clone().unbind(), |root| root.clone_ref(array.py()));
@@ -42,19 +42,19 @@ impl Handle {
         self.root.as_ref().map_or(self, |root| &root.get().tape)
     }
 
-    /// Whether the tape may know something of the value; if not, it does not.
+    /// Whether the tape may know the value. If not, it does not.
     #[inline]
     pub(crate) fn is_known(&self) -> bool {
         self.state.get().is_some() || self.root.as_ref().is_some_and(|root| root.get().tape.state.get().is_some())
     }
 
-    /// The places of a tensor that was moved.
+    /// The places of a moved tensor.
     #[inline]
     pub(super) fn moves(&self) -> Option<&Moves> {
         self.state.get()?.moves.get().map(|moves| &**moves)
     }
 
-    /// Whether it was moved.
+    /// Whether the tensor was moved.
     #[inline]
     pub(crate) fn is_moved(&self) -> bool {
         self.moves().is_some()
@@ -94,7 +94,7 @@ impl Handle {
         let mut held = self.state().entry.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *held, entry);
         drop(held);
-        drop(before); // which may run Python
+        drop(before); // may run Python
     }
 
     fn entry(&self, py: Python<'_>) -> Option<(Entry, u64)> {
@@ -109,7 +109,7 @@ impl Handle {
         if let Some(moves) = state.moves.get() {
             moves.traverse(visit)?;
         }
-        // The holder of the lock keeps its contents alive: then nothing is garbage here.
+        // The holder of the lock keeps its contents alive: nothing is garbage then.
         match state.entry.try_lock() {
             Ok(held) => visit.call(held.as_ref().map(|(entry, _)| &entry.node)),
             Err(_) => Ok(()),
@@ -126,16 +126,21 @@ impl Handle {
     }
 }
 
-/// How the tape knows the value that a handle shows: 0 not at all, 1 as a leaf by `requires_grad`, 2 as anything else.
+/// How the tape knows the value that a handle shows: 0 not at all, 1 as a leaf by `requires_grad`, 3 as
+/// one whose gradient nobody stores, 2 as anything else.
 #[inline]
 pub(crate) fn standing(py: Python<'_>, array: &NDArray) -> PyResult<u64> {
     if !array.tape.is_known() {
         return Ok(0);
     }
-    Ok(entry_of(py, array)?.map_or(0, |entry| if entry.node.get().is_own_leaf() { 1 } else { 2 }))
+    Ok(entry_of(py, array)?.map_or(0, |entry| match entry.node.get() {
+        node if !node.is_own_leaf() => 2,
+        node if node.stores => 1,
+        _ => 3,
+    }))
 }
 
-/// Lets a handle on memory that was given new values, perhaps, have this entry for them.
+/// Gives a handle the entry for the values that its memory may have been given.
 pub(super) fn renew(array: &NDArray, entry: Option<Entry>) {
     if entry.is_some() || array.tape.is_known() {
         let generation = array.tape.known_family().map_or(0, |family| family.get().generation());
@@ -143,7 +148,7 @@ pub(super) fn renew(array: &NDArray, entry: Option<Entry>) {
     }
 }
 
-/// The entry of the value that a handle shows now, if the tape knows it.
+/// The entry of a handle's present value, if the tape knows it.
 pub(crate) fn entry_of(py: Python<'_>, array: &NDArray) -> PyResult<Option<Entry>> {
     if !array.tape.is_known() {
         return Ok(None);

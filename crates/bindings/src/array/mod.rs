@@ -2,10 +2,10 @@
 //!
 //! | module | home of |
 //! |---|---|
-//! | `ndarray`, `handle`, `moves` | the handle; its entry and the handle that it is a view of; which handle stands for a moved tensor. One type in three files |
-//! | `moving` | how a tensor gets there |
+//! | `ndarray`, `handle`, `moves` | the handle; its entry and the handle that it is a view of; the stand-in of a moved tensor. One type in three files |
+//! | `moving` | the moves of a tensor |
 //! | `operator`, `numpy` | Python's operators; NumPy's loops |
-//! | `peek` | looks at values while a program is recorded |
+//! | `peek` | reads of values while a program is recorded |
 
 pub(crate) mod handle;
 pub(crate) mod moves;
@@ -22,7 +22,7 @@ use crate::interpreter::errors;
 use pyo3::prelude::*;
 use weft_array::ArrayError;
 
-/// A refusal as weft's exception that is also the one NumPy would raise.
+/// A refusal as the exception of weft that is also NumPy's.
 pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
     match error {
         ArrayError::Engine(error) => errors::raised(py, error),

@@ -1,15 +1,16 @@
 //! Tensors that go to other memory.
 //!
-//! A handle is on one array for as long as it lives: its *home*. A moved array gets another handle to stand for it, a plain one that
-//! itself never moves. Every door of the core asks for this stand-in **once** (`now`): after that the call works on one handle,
-//! whose layout, dtype and memory cannot change under it. So a call sees a tensor either before a move or after it, never half of
-//! each. A call through several doors (a function that looks at the dtype and then pushes a loop of that dtype) is refused if
-//! another thread moves the tensor between two of them; a door that forgot to ask would see old values, and no wrong memory. A
-//! running op sees a tensor where it was when the op was pushed: it has been granted that memory and no other. The asker holds a
-//! reference to the stand-in; ops hold memory, as ever. A tensor keeps its home for life, and the last few handles (`moving`) that stood for
-//! it: one that comes back finds its memory, and programs that were recorded there. Older ones go with their last user. Memory that
-//! a tensor has left is marked, so that programs that refer to it are recorded anew; the mark goes when the tensor is back.
-//! Instances of subclasses alone are moved (`NDArray._become`).
+//! A handle is on one array for life: its *home*. A moved array gets another handle as its stand-in, a plain one that
+//! itself never moves. Every door of the core asks for this stand-in **once** (`now`): after that the call works on one
+//! handle, whose layout, dtype and memory cannot change under it. So a call sees a tensor either before a move or after
+//! it, never half of each. A call through several doors (a function that looks at the dtype and then pushes a loop of
+//! that dtype) is refused if another thread moves the tensor between two of them; a door that forgot to ask would see
+//! old values, and no wrong memory. A running op sees a tensor at its place at the time of the push: it has been
+//! granted that memory and no other. The asker holds a reference to the stand-in; ops hold memory, as ever.
+//! A tensor keeps its home for life, and its last few stand-ins (`moving`): when it comes back, it finds its memory,
+//! and the programs recorded there. Older stand-ins go with their last user. Memory that a tensor has left is marked,
+//! so that programs that refer to it are recorded anew; the mark goes when the tensor is back. Only instances of
+//! subclasses move (`NDArray._become`).
 
 use super::NDArray;
 use crate::tape::marks::{Mark, Standings};
@@ -18,16 +19,16 @@ use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use weft_array::{Array, granted};
 
-/// Where a tensor is, if that is not its home, and where it was.
+/// The stand-in of a tensor away from home, and its earlier places.
 #[derive(Default)]
 pub(crate) struct Moves(Mutex<Places>);
 
 #[derive(Default)]
 pub(super) struct Places {
     pub(super) now: Option<Py<NDArray>>,
-    /// The one used last at the end.
+    /// In order of use, the last one at the end.
     pub(super) kept: Vec<Py<NDArray>>,
-    /// Memory where it was.
+    /// Marks on earlier memory.
     pub(super) left: Vec<Mark>,
 }
 
@@ -47,7 +48,7 @@ impl Moves {
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The holder of the lock keeps its contents alive: then nothing is garbage here.
+        // The holder of the lock keeps its contents alive: nothing is garbage then.
         let Ok(places) = self.0.try_lock() else { return Ok(()) };
         visit.call(&places.now)?;
         places.kept.iter().try_for_each(|kept| visit.call(kept))
@@ -55,18 +56,18 @@ impl Moves {
 
     pub(super) fn clear(&self) {
         let gone = std::mem::take(&mut *self.places());
-        drop(gone); // which may run Python
+        drop(gone); // may run Python
     }
 }
 
 impl NDArray {
-    /// The handle that stands for this one, if it is not at home.
+    /// The stand-in of this handle, if it is not at home.
     #[inline]
     pub(crate) fn stand_in<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Self>> {
         self.tape.moves()?.stand_in(py, &self.inner)
     }
 
-    /// Calls `look` with this handle or the one that stands for it.
+    /// Calls `look` with this handle or its stand-in.
     #[inline]
     pub(crate) fn at<R>(&self, py: Python<'_>, look: impl FnOnce(&Self) -> R) -> R {
         let now = self.stand_in(py);
@@ -74,15 +75,15 @@ impl NDArray {
     }
 }
 
-/// The result of `act` on the handle that stands for an array, if there is one: off the way of calls on arrays that never move.
+/// The result of `act` on an array's stand-in, if there is one. Kept out of the way of calls on arrays that never move.
 #[inline]
 pub(crate) fn instead<'py, R>(array: &Bound<'py, NDArray>, act: impl FnOnce(&Bound<'py, NDArray>) -> R) -> Option<R> {
     if array.get().tape.is_moved() { instead_cold(array, act) } else { None }
 }
 
-/// The same, or with the array itself. `act`, called twice here, does not call itself, and so is inlined.
+/// The same, or with the array itself. `act` is called in two places here and not by itself, and so is inlined.
 #[inline(always)]
-#[allow(clippy::inline_always)] // in the way of every view
+#[allow(clippy::inline_always)] // on the way of every view
 pub(crate) fn there<'py, R>(array: &Bound<'py, NDArray>, act: impl Fn(&Bound<'py, NDArray>) -> R) -> R {
     match instead(array, &act) {
         Some(done) => done,
@@ -96,26 +97,26 @@ fn instead_cold<'py, R>(array: &Bound<'py, NDArray>, act: impl FnOnce(&Bound<'py
     array.get().stand_in(array.py()).map(|now| act(&now))
 }
 
-/// An array's handle, or the one that stands for it.
+/// An array's handle, or its stand-in.
 #[inline]
 pub(crate) fn now<'py>(array: &Bound<'py, NDArray>) -> Bound<'py, NDArray> {
     array.get().stand_in(array.py()).unwrap_or_else(|| array.clone())
 }
 
-/// The same of an object that should be an array.
+/// The same for an object that should be an array.
 #[inline]
 pub(crate) fn taken(item: Bound<'_, PyAny>) -> Result<Bound<'_, NDArray>, pyo3::CastIntoError<'_>> {
     let array = item.cast_into::<NDArray>()?;
     Ok(array.get().stand_in(array.py()).unwrap_or(array))
 }
 
-/// The handle that stands for an object, if it is an array that is not at home.
+/// The stand-in of an object, if it is an array that is not at home.
 #[inline]
 pub(crate) fn elsewhere<'py>(item: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     item.cast::<NDArray>().ok()?.get().stand_in(item.py()).map(Bound::into_any)
 }
 
-/// How the tape knows the memory of arrays: of each 0 not by itself, 1 for a leaf, 2 for writes of heard ops.
+/// How the tape knows the memory of arrays; for each: 0 not by itself, 1 as a leaf, 2 by writes of heard ops.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn tape_standings(arrays: Vec<Bound<'_, NDArray>>) -> Vec<u64> {

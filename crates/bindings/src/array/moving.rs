@@ -1,4 +1,5 @@
-//! A tensor goes to other memory, or back; where it was. What its handle means meanwhile is at the head of `moves`.
+//! Moves of a tensor to other memory and back, and its earlier places. The head of `moves` tells the meaning of its
+//! handle.
 
 use super::NDArray;
 use super::handle::{self, entry_of};
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use weft_array::Array;
 
-/// Handles that a tensor keeps beside its home.
+/// Handles that a tensor keeps besides its home.
 const KEPT: usize = 8;
 
 fn plain(py: Python<'_>, array: &NDArray) -> NDArray {
@@ -19,7 +20,7 @@ fn is_same(one: &Array, other: &Array) -> bool {
     Arc::ptr_eq(one.buffer(), other.buffer()) && one.layout() == other.layout() && one.dtype() == other.dtype()
 }
 
-/// A handle on memory where a tensor was and of which `is_it` says so, of which the tape knows nothing.
+/// A handle on earlier memory of a tensor, chosen by `is_it`, that the tape does not know.
 pub(crate) fn was(tensor: &Bound<'_, NDArray>, is_it: impl Fn(&Array) -> bool) -> Option<NDArray> {
     let (py, own) = (tensor.py(), tensor.get());
     let kept = own.tape.moves().and_then(|moves| {
@@ -32,7 +33,7 @@ pub(crate) fn was(tensor: &Bound<'_, NDArray>, is_it: impl Fn(&Array) -> bool) -
     }
 }
 
-/// Lets `other`, or an earlier stand-in that shows the same, stand for a tensor, with the entry of `other`.
+/// Makes `other`, or an earlier stand-in on the same memory, the stand-in of a tensor, with the entry of `other`.
 pub(crate) fn become_same(tensor: &Bound<'_, NDArray>, other: &Bound<'_, NDArray>) -> PyResult<()> {
     let (py, own, shown) = (tensor.py(), tensor.get(), now(other));
     let entry = entry_of(py, shown.get())?;
@@ -46,13 +47,13 @@ pub(crate) fn become_same(tensor: &Bound<'_, NDArray>, other: &Bound<'_, NDArray
         _ if home => None,
         Some(kept) => Some(kept),
         None if shown.is_exact_instance_of::<NDArray>() => Some(shown.clone().unbind()),
-        None => Some(Py::new(py, plain(py, shown.get()))?), // an array that moves itself stands for no other
+        None => Some(Py::new(py, plain(py, shown.get()))?), // an array that moves cannot be a stand-in
     };
     handle::renew(stand_in.as_ref().map_or(own, |stand_in| stand_in.get()), entry);
     let next = stand_in.as_ref().map_or(own, |stand_in| stand_in.get()).inner.buffer();
     let mut places = moves.places();
     let before = Arc::clone(places.now.as_ref().map_or(own, |now| now.get()).inner.buffer());
-    let mut gone = Vec::new(); // which may run Python as it goes
+    let mut gone = Vec::new(); // may run Python when dropped
     if let Some(stand_in) = &stand_in {
         gone.extend(places.kept.extract_if(.., |kept| kept.is(stand_in)));
         places.kept.push(stand_in.clone_ref(py));

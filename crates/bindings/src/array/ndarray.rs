@@ -24,7 +24,7 @@ impl NDArray {
         Self { inner, engine, tape: Handle::default() }
     }
 
-    /// One that the tape knows.
+    /// A handle that the tape knows.
     pub(crate) fn with_tape(inner: Array, engine: Py<Engine>, tape: Handle) -> Self {
         Self { inner, engine, tape }
     }
@@ -34,7 +34,7 @@ impl NDArray {
         &self.engine
     }
 
-    /// The array, or the one that stands for it in the op that this thread runs.
+    /// The array, or its stand-in in the op that this thread runs.
     #[inline]
     pub(crate) fn actual(&self) -> Cow<'_, Array> {
         stands_for(&self.inner).map_or(Cow::Borrowed(&self.inner), Cow::Owned)

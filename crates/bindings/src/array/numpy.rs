@@ -1,4 +1,4 @@
-//! NumPy's own arrays by its C API: making or inspecting one takes a tenth of the time of a call of its class.
+//! NumPy's own arrays through its C API, which makes or inspects one in a tenth of the time of a call of its class.
 
 use crate::interpreter::dtypes;
 use pyo3::exceptions::PyRuntimeError;
@@ -32,10 +32,10 @@ const WRITABLE: c_int = 0x0400;
 pub(crate) struct ArrayFunctions {
     cast: [*const c_void; 21],
     others: [*const c_void; 10],
-    /// Goes on as the first two elements begin. Of numbers it does not look at the array.
+    /// Continues the first two elements. For numbers it does not read the array.
     pub(crate) fill: Option<unsafe extern "C" fn(*mut u8, isize, *mut c_void) -> c_int>,
     fill_with: *const c_void,
-    /// Quick sort, heap sort, a stable one. Of numbers they need no GIL, and do not look at the array.
+    /// Quick sort, heap sort, a stable one. For numbers they need no GIL, and do not read the array.
     pub(crate) sort: [Option<SortLoop>; 3],
 }
 
@@ -52,7 +52,7 @@ type New = unsafe extern "C" fn(
 type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
 type OfDType = unsafe extern "C" fn(*const ffi::PyObject) -> *const ArrayFunctions;
 
-/// The functions that we need of NumPy's table; places in it never change.
+/// The functions that we need from NumPy's table; places in it never change.
 struct Table {
     class: *mut ffi::PyTypeObject,
     new: New,
@@ -60,7 +60,7 @@ struct Table {
     of_dtype: OfDType,
 }
 
-// SAFETY: its functions live as long as the process, and attached threads alone call them.
+// SAFETY: its functions live as long as the process, and only attached threads call them.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
@@ -69,8 +69,8 @@ fn table(py: Python<'_>) -> PyResult<&'static Table> {
     static TABLE: PyOnceLock<Table> = PyOnceLock::new();
     TABLE.get_or_try_init(py, || {
         let found = py.import("numpy._core._multiarray_umath")?.getattr("_ARRAY_API")?.cast_into::<PyCapsule>()?;
-        // SAFETY: the capsule has no name, and holds a table, which lives as long as the process; in these places it has had
-        // a class and functions of these types since NumPy 2.0.
+        // SAFETY: the capsule has no name, and holds a table that lives as long as the process. Since NumPy 2.0 it has
+        // had a class and functions of these types at these places.
         unsafe {
             let table = ffi::PyCapsule_GetPointer(found.as_ptr(), std::ptr::null()).cast::<*mut c_void>();
             if table.is_null() {
@@ -91,7 +91,7 @@ fn table(py: Python<'_>) -> PyResult<&'static Table> {
 /// The functions of one of NumPy's own dtypes, which live as long as the process.
 pub(crate) fn functions_of(py: Python<'_>, dtype: DType) -> PyResult<Option<&'static ArrayFunctions>> {
     let (table, dtype) = (table(py)?, dtypes::to_python(py, dtype)?);
-    // SAFETY: a dtype of NumPy's own.
+    // SAFETY: it is a dtype of NumPy's own.
     Ok(unsafe { (table.of_dtype)(dtype.as_ptr()).as_ref() })
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn made<'py>(py: Python<'py>, dtype: DType, shape: &[usize]) -> PyRes
 ///
 /// # Safety
 ///
-/// The elements lie inside that memory, and may be written to where they are `writable`.
+/// The elements lie inside that memory, and may be written to if `writable`.
 pub(crate) unsafe fn on<'py>(
     dtype: DType,
     (shape, strides): (&[usize], &[isize]),
@@ -116,7 +116,7 @@ pub(crate) unsafe fn on<'py>(
     let py = base.py();
     // SAFETY: the caller's promise.
     let array = unsafe { new(py, dtype, shape, Some(strides), start.cast(), writable)? };
-    // SAFETY: a new array, which takes the reference.
+    // SAFETY: it is a new array, which takes the reference.
     if unsafe { (table(py)?.set_base)(array.as_ptr(), base.into_ptr()) } < 0 {
         return Err(PyErr::fetch(py));
     }
@@ -125,7 +125,7 @@ pub(crate) unsafe fn on<'py>(
 
 /// # Safety
 ///
-/// As of `on`, where there is an address.
+/// As for `on`, if there is an address.
 unsafe fn new<'py>(
     py: Python<'py>,
     dtype: DType,
@@ -138,8 +138,8 @@ unsafe fn new<'py>(
     let lengths: SmallVec<[isize; 6]> = shape.iter().map(|length| length.cast_signed()).collect();
     let strides = strides.map_or(std::ptr::null(), <[isize]>::as_ptr);
     let (dtype, flags) = (dtypes::to_python(py, dtype)?.into_ptr(), if writable { WRITABLE } else { 0 });
-    let count = c_int::try_from(lengths.len()).unwrap_or(c_int::MAX); // which NumPy refuses
-    // SAFETY: as many lengths as are said, and as many strides; NumPy takes the reference to the dtype.
+    let count = c_int::try_from(lengths.len()).unwrap_or(c_int::MAX); // NumPy refuses that
+    // SAFETY: there are `count` lengths and as many strides; NumPy takes the reference to the dtype.
     unsafe {
         let made =
             (table.new)(table.class, dtype, count, lengths.as_ptr(), strides, start, flags, std::ptr::null_mut());
@@ -158,15 +158,15 @@ pub(crate) struct Shown<'a, 'py> {
     pub(crate) is_own: bool,
 }
 
-/// Those of `array`, if it is one of NumPy's.
+/// The memory, layout and dtype of `array`, if it is one of NumPy's.
 pub(crate) fn shown<'a, 'py>(array: &'a Bound<'py, PyAny>) -> PyResult<Option<Shown<'a, 'py>>> {
     let py = array.py();
     // SAFETY: attached, and both live.
     if unsafe { ffi::PyObject_TypeCheck(array.as_ptr(), table(py)?.class) } == 0 {
         return Ok(None);
     }
-    // SAFETY: an instance of NumPy's class begins like this; it has `ndim` lengths and strides, for as long as it is not
-    // given another shape, which takes Python code that does not run while it is looked at.
+    // SAFETY: an instance of NumPy's class begins like this. It has `ndim` lengths and strides until it is given
+    // another shape, which takes Python code, and none runs meanwhile.
     unsafe {
         let object = &*array.as_ptr().cast::<ArrayObject>();
         let count = usize::try_from(object.ndim).unwrap_or(0);

@@ -34,7 +34,7 @@ pub(crate) enum Operator {
     BitwiseInvert,
 }
 
-/// How many they are.
+/// The number of operators.
 pub(crate) const OPERATORS: usize = 23;
 
 /// In the order of the operators; the in-place ones have an "i" in front.
@@ -71,13 +71,13 @@ impl Operator {
     }
 }
 
-/// The number of the operator of this name.
+/// The number of the operator with this name.
 pub(crate) fn number_of(name: &str) -> PyResult<usize> {
     let found = NAMES.iter().position(|known| known[1..] == *name);
     found.ok_or_else(|| PyValueError::new_err(format!("no operator is called {name}")))
 }
 
-/// A Python number as an operand of this dtype, if NumPy would take it so.
+/// A Python number as an operand of this dtype, if NumPy would convert it so.
 #[inline]
 pub(crate) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
     let scalar = if let Ok(number) = number.cast_exact::<PyFloat>() {
@@ -97,7 +97,7 @@ pub(crate) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> 
     scalar.fits(dtype).then_some(scalar)
 }
 
-/// A scalar of NumPy's of this very type: one of another type decides the result's, and is an array's affair.
+/// A NumPy scalar of this very type. One of another type decides the result's, and is treated as an array.
 #[inline]
 fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
     if !value.get_type().is(dtypes::scalar_type(value.py(), dtype).ok()?) {

@@ -1,4 +1,4 @@
-//! Looks at values while a program is recorded.
+//! Reads of values while a program is recorded.
 
 use super::raised;
 use crate::interpreter::errors;
@@ -6,7 +6,7 @@ use crate::interpreter::location::Location;
 use pyo3::prelude::*;
 use weft_array::{Array, Tuple, recording as tapes};
 
-/// Refuses to wait for, or to look at, unknown values: of arrays that a recording makes or changes.
+/// Refuses to read, or to wait for, unknown values: those of arrays that a recording makes or changes.
 #[inline]
 pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
     if tapes::is_open() || array.buffer().recording().is_some() { check_known(py, array) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! `x[key] = value` for a part of an array and a value that it takes as it is.
+//! `x[key] = value` for a part of an array and a value that needs no cast.
 
 use crate::array::operator::scalar;
 use crate::array::{NDArray, raised};
@@ -6,8 +6,8 @@ use crate::pushes::{Loop, memory};
 use pyo3::prelude::*;
 use weft_array::{Array, Layout, Operand, broadcast_shapes, copy_loop, push_elementwise};
 
-/// Pushes the write of a number, or of an array of the same dtype, to a part of `x`. Answers whether it has: what is cast, refused,
-/// heard by the tape or on a device takes more.
+/// Pushes the write of a number, or of an array of the same dtype, to a part of `x`. False: the write needs a cast, is
+/// refused, is heard by the tape or is on a device, and nothing was pushed.
 pub(crate) fn assign(x: &Bound<'_, NDArray>, part: Layout, value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let (py, own) = (x.py(), x.get());
     let buffer = own.inner.buffer();

@@ -1,11 +1,12 @@
-//! What the core keeps of an op: its plans, its ways, and who computes it.
+//! The core's record of an op: its plans, its ways, and its means of computing.
 
+use super::entry::Named;
 use super::kind::{Kind, packed};
 use super::native::Native;
 use super::operators::forget_loops;
 use super::plan::Plan;
 use super::table::Table;
-use super::way::{Way, Ways};
+use super::way::{Way, Ways, shape_of};
 use crate::array::operator::{OPERATORS, Operator, number_of};
 use crate::interpreter::dtypes;
 use pyo3::exceptions::PyRuntimeError;
@@ -19,18 +20,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Plans that an op remembers at most: all pairs of dtypes, about.
 const PLANS: usize = 512;
 
-/// Of an element-wise op.
+/// Facts of an element-wise op.
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Element {
     pub(super) ufunc: Py<PyAny>,
-    /// How many operands it takes.
+    /// The number of its operands.
     nin: usize,
     /// The operator whose type slot may run its loops.
     pub(super) operator: Option<usize>,
     pub(super) compares: bool,
-    /// Its rule is a user's, and not the ufunc's.
+    /// Its rule is the user's, not the ufunc's.
     pub(super) has_own_rule: bool,
-    /// The ufunc computes operands of other dtypes, too, and not a function of the user's.
+    /// The ufunc, and not a function of the user's, also computes operands of other dtypes.
     pub(super) casts: bool,
     pub(super) host_replaced: bool,
     pub(super) device_replaced: bool,
@@ -42,12 +43,12 @@ impl Element {
     }
 }
 
-/// Facts of an op that calls ask for. `generation` counts their changes: a plan that was made before one is not remembered.
+/// Facts of an op that calls ask for. `generation` counts their changes: a plan made before a change is not remembered.
 #[derive(Default)]
 pub(super) struct Facts {
     element: Option<Element>,
     pub(super) answer: Option<Py<PyAny>>,
-    pub(super) answer_limit: usize,
+    pub(super) answer_effort: usize,
     pub(super) prepare: Option<Py<PyAny>>,
     pub(super) native: Option<Py<Native>>,
     plans: Table<Py<Plan>>,
@@ -64,7 +65,7 @@ impl Callee {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes facts, and forgets the plans and ways that were made of them.
+    /// Changes facts, and drops the plans and ways derived from them.
     fn change<R>(&self, change: impl FnOnce(&mut Facts) -> R) -> R {
         let (result, gone) = {
             let facts = &mut *self.facts();
@@ -72,7 +73,7 @@ impl Callee {
             let result = change(facts);
             (result, (std::mem::take(&mut facts.plans), std::mem::take(&mut facts.ways)))
         };
-        drop(gone); // without the lock: that may run Python
+        drop(gone); // after the lock: the drop may run Python
         result
     }
 }
@@ -101,10 +102,10 @@ impl Callee {
         Ok(())
     }
 
-    /// Lets the type slot of an operator call the op, and run its loops.
+    /// Lets the type slot of an operator call the op and run its loops.
     fn _operate(slf: &Bound<'_, Self>, name: &str, compares: bool) -> PyResult<()> {
         let operator = number_of(name)?;
-        let _ = OPERATED[operator].set(slf.py(), slf.clone().unbind()); // a second one is not called
+        let _ = OPERATED[operator].set(slf.py(), slf.clone().unbind()); // a second op is not called
         slf.get().change(|facts| {
             if let Some(element) = &mut facts.element {
                 (element.operator, element.compares) = (Some(operator), compares);
@@ -113,7 +114,7 @@ impl Callee {
         Ok(())
     }
 
-    /// Says that the op's rule is another one from now on.
+    /// Says that the op has a new rule.
     fn _follow_rule(&self) {
         self.change(|facts| {
             if let Some(element) = &mut facts.element {
@@ -122,7 +123,7 @@ impl Callee {
         });
     }
 
-    /// Lets a kind of device compute the op in another way: no loop and no native run serves it there any more.
+    /// Lets a kind of device compute the op in its own way. Loops and native runs no longer serve the op there.
     fn _replace_on(&self, kind: &str) {
         let gone = self.change(|facts| {
             if let Some(element) = &mut facts.element {
@@ -136,16 +137,16 @@ impl Callee {
         drop(gone);
     }
 
-    /// Forgets how the op was computed faster than by its `compute`.
+    /// Drops every faster way than the op's `compute`.
     fn _slow_down(&self) {
         let gone = self.change(|facts| (facts.answer.take(), facts.native.take()));
         drop(gone);
     }
 
     /// Lets `answer(*operands, **attributes)` say what the op returns for arrays that are there and reach so many bytes at most.
-    fn _answer_by(&self, answer: Py<PyAny>, limit: usize) {
+    fn _answer_by(&self, answer: Py<PyAny>, effort: usize) {
         let gone = self.change(|facts| {
-            facts.answer_limit = limit;
+            facts.answer_effort = effort;
             facts.answer.replace(answer)
         });
         drop(gone);
@@ -156,19 +157,19 @@ impl Callee {
         drop(self.change(|facts| facts.native.replace(native)));
     }
 
-    /// Lets ``prepare(*operands, **attributes)`` bring attributes into the form that rules know. It looks at nothing but the operands'
-    /// shapes and dtypes.
+    /// Lets ``prepare(*operands, **attributes)`` bring attributes into the form that rules know. It may depend on the
+    /// operands' shapes and dtypes only.
     fn _prepare_by(&self, prepare: Py<PyAny>) {
         drop(self.change(|facts| facts.prepare.replace(prepare)));
     }
 
-    /// What `_prepare_by` was given.
+    /// The function given to `_prepare_by`.
     #[getter]
     fn _prepare(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.facts().prepare.as_ref().map(|prepare| prepare.clone_ref(py))
     }
 
-    /// The plan for these operands, arrays and numbers of Python's; `dtype` is the one that a caller asks for.
+    /// The plan for these operands, arrays and Python numbers; `dtype` is the caller's wish.
     #[pyo3(signature = (operands, dtype=None))]
     fn _plan(
         slf: &Bound<'_, Self>,
@@ -185,7 +186,7 @@ impl Callee {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        // The holder of the lock keeps the contents alive: nothing is garbage then.
         let Ok(facts) = self.0.try_lock() else { return Ok(()) };
         if let Some(element) = &facts.element {
             visit.call(&element.ufunc)?;
@@ -199,17 +200,54 @@ impl Callee {
 
     fn __clear__(&self) {
         let gone = std::mem::take(&mut *self.facts());
-        drop(gone); // which may run Python
+        drop(gone); // may run Python
     }
 }
 
+/// The core's knowledge of a call before any rule is asked.
+pub(super) enum Known {
+    Plan(Py<Plan>),
+    /// An element-wise op without a plan for these operands.
+    Unplanned,
+    Way(Py<Way>),
+    /// No way is remembered; this many changes of the op's facts were seen.
+    Unasked(u64),
+    /// No way, because only NumPy's function is asked, for arrays of at most this many bytes.
+    Answer(Py<PyAny>, usize),
+    /// The call is beyond the walk.
+    Nothing,
+}
+
 impl Callee {
-    /// Whether the op has a ufunc.
-    pub(super) fn is_element_wise(&self) -> bool {
-        self.facts().element.is_some()
+    /// The plan or the way of a call over numbers and arrays on the host.
+    #[inline]
+    pub(super) fn known(
+        &self,
+        py: Python<'_>,
+        kinds: &[Kind],
+        operands: &[Bound<'_, PyAny>],
+        attributes: &Named<'_>,
+    ) -> Known {
+        let facts = self.facts();
+        if let Some(element) = &facts.element {
+            if !attributes.is_empty() || element.nin != kinds.len() {
+                return Known::Nothing;
+            }
+            let plan = packed(kinds).and_then(|key| facts.plans.get(&key));
+            return plan.map_or(Known::Unplanned, |plan| Known::Plan(plan.clone_ref(py)));
+        }
+        if facts.native.is_none() {
+            let Some(answer) = &facts.answer else { return Known::Nothing };
+            if facts.prepare.is_none() {
+                return Known::Answer(answer.clone_ref(py), facts.answer_effort);
+            }
+        }
+        let operands = kinds.iter().zip(operands).map(|(kind, operand)| (*kind, shape_of(operand)));
+        let way = facts.ways.find(py, operands, attributes);
+        way.map_or(Known::Unasked(facts.generation), Known::Way)
     }
 
-    /// The plan of an element-wise op for operands of these kinds; None for any other op, and for another number of operands.
+    /// The plan of an element-wise op for operands of these kinds; None for any other op or number of operands.
     #[inline]
     pub(super) fn plan(
         slf: &Bound<'_, Self>,
@@ -235,18 +273,19 @@ impl Callee {
             if facts.generation == generation {
                 let gone = if facts.plans.len() >= PLANS { std::mem::take(&mut facts.plans) } else { Table::default() };
                 facts.plans.insert(key, plan.clone_ref(py));
-                drop(gone); // plans alone: no Python runs
+                drop(gone); // only plans: no Python runs
                 return Ok(Some(plan));
             }
         }
     }
 
     /// Remembers a way, unless facts have changed since it was made.
-    pub(super) fn remember(&self, way: &Py<Way>, py: Python<'_>, generation: u64) {
-        let facts = &mut *self.facts();
-        if facts.generation == generation {
-            facts.ways.insert(way.clone_ref(py), py);
-        }
+    pub(super) fn remember(&self, way: Py<Way>, generation: u64) {
+        let gone = {
+            let facts = &mut *self.facts();
+            (facts.generation == generation).then(|| facts.ways.insert(way))
+        };
+        drop(gone); // without the lock: names may be of classes of the user's
     }
 }
 
@@ -257,27 +296,28 @@ pub(super) fn operated(py: Python<'_>, operator: Operator) -> Option<&Bound<'_, 
     OPERATED[operator as usize].get(py).map(|op| op.bind(py))
 }
 
-/// The functions in Python to which the walk turns.
+/// The Python functions that the walk calls.
 pub(super) struct Carrier {
-    /// `(op, operands, attributes, out, engine)`: a call that the walk does not know.
+    /// `(op, operands, attributes, out, engine)`: makes a call that is beyond the walk.
     pub(super) carry: Py<PyAny>,
     /// `(op, operands, attributes)`: attributes in normal form and avals of the results, by an op's rule.
     pub(super) ask: Py<PyAny>,
 }
 
 static CARRIER: PyOnceLock<Carrier> = PyOnceLock::new();
-/// The class of symbols, and `(op, operands, attributes)`: the symbol of a call over some.
+/// The class of symbols, and `(op, operands, attributes)`: makes the symbol of a call over symbols.
 static COMPOSER: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
-/// Names the functions in Python to which the walk turns: ``carry(op, operands, attributes, out, engine)`` for calls that it does not
-/// know, and ``ask(op, operands, attributes)`` for attributes in normal form and avals by an op's rule.
+/// Sets the Python functions that the walk calls: ``carry(op, operands, attributes, out, engine)`` makes calls that are
+/// beyond the walk; ``ask(op, operands, attributes)`` returns attributes in normal form and avals, by an op's rule.
 #[pyfunction]
 pub(crate) fn set_carrier(py: Python<'_>, carry: Py<PyAny>, ask: Py<PyAny>) -> PyResult<()> {
     let twice = |_| PyRuntimeError::new_err("there is a carrier already");
     CARRIER.set(py, Carrier { carry, ask }).map_err(twice)
 }
 
-/// Names ``compose(op, operands, attributes)``, which returns the symbol of a call over symbols, instances of `symbolic`.
+/// Sets ``compose(op, operands, attributes)``, which returns the symbol of a call over symbols, instances of
+/// `symbolic`.
 #[pyfunction]
 pub(crate) fn set_composer(py: Python<'_>, symbolic: Py<PyAny>, compose: Py<PyAny>) -> PyResult<()> {
     COMPOSER.set(py, [symbolic, compose]).map_err(|_| PyRuntimeError::new_err("there is a composer already"))
@@ -287,7 +327,7 @@ pub(super) fn carrier(py: Python<'_>) -> PyResult<&Carrier> {
     CARRIER.get(py).ok_or_else(|| PyRuntimeError::new_err("weft is being imported"))
 }
 
-/// Who composes a call over these operands; None if none of them is a symbol.
+/// The function that composes a call over these operands; None if none of them is a symbol.
 pub(super) fn composer<'a>(operands: &[Bound<'a, PyAny>]) -> PyResult<Option<&'a Bound<'a, PyAny>>> {
     let Some(first) = operands.first() else { return Ok(None) };
     let Some([symbolic, compose]) = COMPOSER.get(first.py()) else { return Ok(None) };

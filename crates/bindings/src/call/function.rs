@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-/// A function that others would make a wrapper of: calls cost no frame of Python's, and their errors are shown to `forgive`.
+/// A function in place of a Python wrapper: a call makes no Python frame, and its errors go to `forgive`.
 ///
-/// ``forgive(name, function, args, kwargs, error)`` returns None where the error stands, or a tuple of the result.
+/// ``forgive(name, function, args, kwargs, error)`` returns None to let the error stand, or a tuple of the result.
 #[pyclass(module = "weft._core", frozen, dict, weakref)]
 pub(crate) struct ArrayFunction {
     name: Py<PyString>,
@@ -47,7 +47,7 @@ impl ArrayFunction {
         }
     }
 
-    /// A function of a class binds its instances.
+    /// As a function in a class, it binds to instances.
     fn __get__<'py>(
         slf: &Bound<'py, Self>,
         instance: &Bound<'py, PyAny>,
@@ -65,7 +65,7 @@ impl ArrayFunction {
         Ok(format!("<function {name} at {:p}>", slf.as_ptr()))
     }
 
-    /// Pickles name it.
+    /// Pickles refer to it by name.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.getattr(intern!(slf.py(), "__qualname__"))
     }

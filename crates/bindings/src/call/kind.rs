@@ -1,4 +1,4 @@
-//! Operands, as plans and ways tell them apart.
+//! Operands as plans and ways classify them.
 
 use crate::array::NDArray;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use smallvec::SmallVec;
 use weft_array::DType;
 
-/// An array's dtype, or the class of one of Python's numbers, which takes the dtype of the arrays that it meets.
+/// An array's dtype, or the class of a Python number, which takes the dtype of the arrays beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Array(DType),
@@ -19,7 +19,8 @@ pub(super) enum Kind {
 pub(super) type Kinds = SmallVec<[Kind; 3]>;
 
 impl Kind {
-    /// The kind of an operand; None for what has to become an array first, and for an array for which another handle stands.
+    /// The kind of an operand. None for an operand that must become an array first, and for an array that another
+    /// handle stands for.
     #[inline]
     pub(super) fn of(operand: &Bound<'_, PyAny>) -> Option<Self> {
         if let Ok(array) = operand.cast::<NDArray>() {
@@ -30,7 +31,7 @@ impl Kind {
         Self::of_number(operand)
     }
 
-    /// The same of an array, wherever it is.
+    /// The same for an array on any device.
     pub(super) fn anywhere(operand: &Bound<'_, PyAny>) -> Option<Self> {
         match operand.cast::<NDArray>() {
             Ok(array) => Some(array.get().at(operand.py(), |own| Self::Array(own.inner.dtype()))),
@@ -57,7 +58,7 @@ impl Kind {
         matches!(self, Self::Array(_))
     }
 
-    /// A number of five bits.
+    /// The kind as a number of five bits.
     pub(super) fn number(self) -> u64 {
         match self {
             Self::Array(dtype) => dtype as u64,

@@ -2,22 +2,27 @@
 //!
 //! | station | file | asks |
 //! |---|---|---|
+//! | entry | `entry` | which op, operands, attributes, places? |
 //! | operands | `kind` | are these arrays at home, and Python's numbers? |
+//! | facts | `callee` | does the op know this call already? |
 //! | plan | `plan` | element-wise: dtypes of the loop, by the operands' kinds |
-//! | way | `way` | any other op: attributes in normal form, avals of results, native run, by operands and attributes |
+//! | way | `way`, `value` | any other op: attributes in normal form, avals of results, native run, by operands and attributes |
 //! | places | `walk` | new arrays beside the first operand |
-//! | destination | `walk`, `native` | a loop, a native run, an answer of NumPy's at this moment |
+//! | destination | `walk`, `native`, `on_device` | a loop, a native run, a kernel of a device, an answer of NumPy's at this moment |
 //! | note | `walk` | the recording's, the tape's |
 //!
-//! Operators come here from their type slots (`operators`): a loop for operands of one dtype is looked up in a table of its own, as half
-//! the price of `a + b` would be the walk's. Users' functions come from [`ArrayFunction`].
+//! Operators come here from their type slots (`operators`). They look up a loop for operands of one dtype in a table of
+//! their own, because the walk would be half the price of `a + b`. ``x[key] = value`` comes from its own slot
+//! (`assign`), because its place exists already. Users' functions come from [`ArrayFunction`] (`function`).
 //!
-//! A [`Callee`] keeps plans and ways. A rule in Python is called back once for each. Whatever the walk does not know goes to
-//! Python's `carry` as it was given: array-likes, places to write to, masks, symbols, devices without a loop, ops that are computed
-//! by a callable.
+//! A [`Callee`] keeps plans and ways, in tables with numbers as keys (`table`). Each plan or way costs one call of a
+//! rule in Python, and one of the function that makes a kernel ([`Native::by`]). All calls beyond the walk go to
+//! Python's `carry` unchanged: array-likes, places to write to, masks, devices without a loop, ops computed by a
+//! callable. Symbols go to `compose`.
 
 mod assign;
 mod callee;
+mod entry;
 mod function;
 mod kind;
 mod native;
@@ -31,9 +36,9 @@ mod way;
 
 pub(crate) use assign::assign;
 pub(crate) use callee::{Callee, set_carrier, set_composer};
+pub(crate) use entry::add_call;
 pub(crate) use function::ArrayFunction;
 pub(crate) use native::Native;
 pub(crate) use operators::{binary, in_place, set_dispatch, unary};
 pub(crate) use plan::Plan;
-pub(crate) use walk::call;
 pub(crate) use way::{Way, way_of};

@@ -1,5 +1,5 @@
-//! Operators on arrays that are on a device: from the type slot to the launch without entering Python, where the kernels
-//! are known. Uncommon calls, and errors among them, are left to Python.
+//! Operators on arrays on a device: from the type slot to the launch without Python, where the kernels are known.
+//! Uncommon calls, and errors among them, are left to Python.
 
 use super::operators;
 use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
@@ -15,7 +15,7 @@ use weft_device::ElementwiseOperand as Operand;
 
 type Row = [OnceLock<Py<CudaLoop>>; DType::COUNT];
 
-/// Kernels for operands of two dtypes; those for one are found by the loops of the CPU.
+/// Kernels for operands of two dtypes. Those for one dtype belong to the CPU's loops.
 static MIXED: [[Row; DType::COUNT]; OPERATORS] =
     [const { [const { [const { OnceLock::new() }; DType::COUNT] }; DType::COUNT] }; OPERATORS];
 
@@ -28,7 +28,7 @@ pub(crate) fn cache_cuda_loop(
     r#loop: Py<CudaLoop>,
 ) -> PyResult<()> {
     let (left, right) = (dtypes::from_python(&dtypes.0)?, dtypes::from_python(&dtypes.1)?);
-    // Who comes second has named the same kernels.
+    // A second caller has named the same kernels.
     let _ = MIXED[number_of(name)?][left as usize][right as usize].set(r#loop);
     Ok(())
 }
@@ -104,7 +104,7 @@ fn filled(
     Py::new(py, NDArray::new(output, own.owner().clone_ref(py))).map(Some)
 }
 
-/// `left (operator) right`, where one of the two, `array`, is an array on a device. Nothing if that is left to Python.
+/// `left (operator) right`, with `array` one of the two and on a device. None if Python has to compute it.
 #[inline]
 pub(crate) fn binary(
     array: &Bound<'_, NDArray>,
@@ -123,7 +123,7 @@ pub(crate) fn binary(
     filled(py, own, kernels, &shape, &operands)
 }
 
-/// `array (operator)= other`. Answers whether that was done.
+/// `array (operator)= other`. False: Python has to compute it.
 #[inline]
 pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, operator: Operator) -> PyResult<bool> {
     let (py, own) = (array.py(), array.get());
@@ -139,13 +139,13 @@ pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, ope
     Ok(true)
 }
 
-/// `(operator) array`. Nothing if that is left to Python.
+/// `(operator) array`. None if Python has to compute it.
 #[inline]
 pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
     if memory_of(&own.inner).is_none() {
-        return Ok(None); // of a kind that Python defines
+        return Ok(None); // a kind of device that Python defines
     }
     let Some(kernels) = kernels(py, operator, dtype, dtype)? else { return Ok(None) };
     filled(py, own, kernels, &own.inner.layout().shape, &[Operand::Array(&own.inner)])

@@ -1,4 +1,4 @@
-//! Operators on arrays: straight to a loop where one was named, otherwise through Python.
+//! Operators on arrays: straight to a loop if one is known, otherwise through Python.
 
 use super::on_device;
 use super::walk::{cast_for, operated};
@@ -22,7 +22,7 @@ struct Fast {
     kernel: StridedLoop,
     name: String,
     result: DType,
-    /// Knows what computes the same on devices.
+    /// Knows the same computation on devices.
     of: Py<Loop>,
 }
 
@@ -35,20 +35,20 @@ impl Fast {
 /// Loops of operators on arrays of one dtype.
 static LOOPS: [[OnceLock<Fast>; DType::COUNT]; OPERATORS] =
     [const { [const { OnceLock::new() }; DType::COUNT] }; OPERATORS];
-/// Operators whose op a user computes: no loop, or no kernel, of the tables serves them any more.
+/// Operators whose op a user computes: the tables' loops, or kernels, no longer serve them.
 static REPLACED: [[OnceLock<()>; OPERATORS]; 2] = [const { [const { OnceLock::new() }; OPERATORS] }; 2];
 const ON_HOST: usize = 0;
 const ON_DEVICE: usize = 1;
 static DISPATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Names the function that computes what no cached loop does: ``hook(name, left, right)``.
+/// Sets the function for operators without a cached loop: ``hook(name, left, right)``.
 #[pyfunction]
 pub(crate) fn set_dispatch(hook: Bound<'_, PyAny>) -> PyResult<()> {
     let py = hook.py();
     DISPATCH.set(py, hook.unbind()).map_err(|_| PyRuntimeError::new_err("there is a dispatch hook already"))
 }
 
-/// Lets an operator on arrays of this dtype use a loop, whose result has the dtype `result`.
+/// Lets an operator on arrays of this dtype use a loop with results of the dtype `result`.
 pub(crate) fn enter_loop(operator: usize, dtype: DType, result: DType, of: &Bound<'_, Loop>) {
     // A second one has named the same loop.
     let _ = LOOPS[operator][dtype as usize].set(Fast {
@@ -59,7 +59,7 @@ pub(crate) fn enter_loop(operator: usize, dtype: DType, result: DType, of: &Boun
     });
 }
 
-/// Leaves an operator on this kind of device to the op's walk, for good.
+/// Leaves an operator on this kind of device to the op's walk, permanently.
 pub(super) fn forget_loops(operator: usize, kind: &str) {
     match kind {
         "cpu" => REPLACED[ON_HOST][operator].get_or_init(|| ()),
@@ -79,7 +79,7 @@ fn cached(operator: Operator, dtype: DType) -> Option<&'static Fast> {
     LOOPS[operator as usize][dtype as usize].get().filter(|_| !is_replaced(ON_HOST, operator))
 }
 
-/// The kernels for operands on devices that are all of this dtype, if the operator's loop is known.
+/// The kernels for operands on devices, all of this dtype, if the operator's loop is known.
 #[inline]
 pub(crate) fn kernels(py: Python<'_>, operator: Operator, dtype: DType) -> PyResult<Option<&'static Py<CudaLoop>>> {
     match LOOPS[operator as usize][dtype as usize].get() {
@@ -88,7 +88,7 @@ pub(crate) fn kernels(py: Python<'_>, operator: Operator, dtype: DType) -> PyRes
     }
 }
 
-/// `left (operator) right`, where one of the two, `array`, is an array.
+/// `left (operator) right`, with `array` one of the two.
 #[inline]
 pub(crate) fn binary<'py>(
     array: &Bound<'py, NDArray>,
@@ -102,7 +102,7 @@ pub(crate) fn binary<'py>(
     }
     let dtype = own.inner.dtype();
     if operator == Operator::Matmul {
-        // No loop over elements, but a product.
+        // A product has no element-wise loop.
     } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator)
             && let Some(result) = on_device::binary(array, other, operator, reflected)?
@@ -166,7 +166,7 @@ pub(crate) fn in_place<'py>(
     }
     let dtype = own.inner.dtype();
     if is_known(own, other) || operator == Operator::Matmul {
-        // The tape wants to be asked before; a product is no loop over elements.
+        // The tape has to be asked first; a product has no element-wise loop.
     } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator) && on_device::in_place(array, other, operator)? {
             return Ok(());
@@ -184,7 +184,7 @@ pub(crate) fn in_place<'py>(
     if answer.is(array) {
         return Ok(());
     }
-    // Python would bind the name to something else.
+    // Python would bind the name to another object.
     Err(PyRuntimeError::new_err("an in-place operator has made another array"))
 }
 
@@ -214,13 +214,13 @@ pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
     dispatch(py, operator.name(false), array.as_any(), None)
 }
 
-/// Whether the tape may know something of an operand.
+/// Whether the tape may know an operand.
 #[inline]
 fn is_known(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
     own.tape.is_known() || other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known())
 }
 
-/// Lets the tape hear of an operator that was pushed.
+/// Tells the tape of a pushed operator.
 #[inline]
 fn heard(
     array: &Bound<'_, NDArray>,
@@ -257,7 +257,7 @@ impl<'a, 'py> Operands<'a, 'py> {
         scalar(other, dtype).map(|scalar| Self::Scalar(scalar, dtype))
     }
 
-    /// An array for the result; nothing if there is no shape for it.
+    /// A new array for the result; None if the shapes do not broadcast.
     #[inline]
     fn output(&self, own: &NDArray, result: DType) -> Option<Result<Array, ArrayError>> {
         let own = &own.inner;

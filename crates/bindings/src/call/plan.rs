@@ -1,4 +1,4 @@
-//! How an element-wise op runs for operands of some kinds: in which dtypes, by which of NumPy's inner loops.
+//! The loop of an element-wise op for operands of some kinds, one of NumPy's inner loops, and its dtypes.
 
 use super::callee::{Callee, Element};
 use super::kind::Kind;
@@ -14,14 +14,14 @@ use pyo3::types::{PyComplex, PyDict, PyFloat, PyInt, PyTuple, PyType};
 use smallvec::SmallVec;
 use weft_array::DType;
 
-/// The dtypes in which an op computes for operands of some kinds, and its loops.
+/// The dtypes of an op's computation for operands of some kinds, and its loops.
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Plan {
     /// The operands' dtypes inside the loop, then those of the results.
     pub(super) dtypes: SmallVec<[DType; 3]>,
     nin: usize,
     kinds: SmallVec<[Kind; 3]>,
-    /// NumPy has a loop for the operands alone: it compares int64 with uint64, but casts nothing to them.
+    /// NumPy has a loop for exactly these operands: it compares int64 with uint64, but casts nothing to them.
     is_mixed: bool,
     /// The loop for the operands as they are, on every kind of device.
     of: Option<Py<Loop>>,
@@ -45,13 +45,13 @@ impl Plan {
         tuple(py, self.of_outputs())
     }
 
-    /// Both; None where NumPy is to find the loop by itself.
+    /// Both; None if NumPy has to find the loop by itself.
     #[getter]
     fn signature<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         if self.is_mixed { Ok(None) } else { tuple(py, &self.dtypes).map(Some) }
     }
 
-    /// The operands that are numbers of Python's: (position, dtype inside the loop).
+    /// The operands that are Python numbers: (position, dtype inside the loop).
     #[getter]
     fn scalars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let scalars = self.kinds.iter().enumerate().filter(|(_, kind)| !kind.is_array());
@@ -91,7 +91,7 @@ impl Plan {
         &self.dtypes[self.nin..]
     }
 
-    /// The plan of an op for operands of these kinds; `dtype` is the one asked for by a caller.
+    /// The plan of an op for operands of these kinds; `dtype` is the caller's wish.
     pub(super) fn make(
         op: &Bound<'_, Callee>,
         element: &Element,
@@ -103,7 +103,7 @@ impl Plan {
         let found = resolved(ufunc, kinds, dtype)?;
         let (inputs, mut outputs) = (&found[..kinds.len()], found[kinds.len()..].to_vec());
         if dtype.is_none() && element.has_own_rule {
-            // A user's rule may refuse operands that the ufunc takes, or give another dtype.
+            // A user's rule may refuse operands that the ufunc takes, or return another dtype.
             let asked = op.call_method1(intern!(py, "_dtypes_by_rule"), (representatives(py, kinds)?,))?;
             outputs = asked.try_iter()?.map(|dtype| dtypes::from_python(&dtype?)).collect::<PyResult<_>>()?;
         }
@@ -121,7 +121,7 @@ impl Plan {
             kinds: kinds.into(),
             is_mixed: element.compares && !alike,
             of: native.as_ref().filter(|_| !element.device_replaced).map(|of| of.clone_ref(py)),
-            // A comparison that NumPy has a loop of its own for, of int64 with uint64, is not one of floats.
+            // NumPy compares int64 with uint64 by a loop of its own, not as floats.
             after_casts: if exact || !alike || !element.casts { None } else { on_host(&known) },
             native,
             dtypes,

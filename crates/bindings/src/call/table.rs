@@ -1,4 +1,4 @@
-//! Tables by keys that are numbers already, mixed well enough.
+//! Tables with number keys that are mixed well enough for their places.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

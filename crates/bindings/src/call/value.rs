@@ -1,11 +1,13 @@
-//! Attributes that a way is remembered by: numbers, names, dtypes, and tuples and lists of these. They are compared without Python.
+//! Attributes in the key of a way: numbers, names, dtypes, and tuples and lists of these. They are compared without
+//! Python.
 
+use super::entry::Named;
 use crate::interpreter::dtypes;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use weft_array::DType;
 
-/// Levels of tuples in tuples at most: the attributes of deeper ones are not remembered.
+/// Levels of nested tuples at most; attributes with deeper ones are not remembered.
 const DEPTH: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +23,8 @@ pub(super) enum Value {
     List(Box<[Value]>),
 }
 
-/// What attributes are, in the order in which they were given. Their names come from few call sites: mostly they are these very objects.
+/// Values of attributes, in the order given. Their names come from few call sites, so that mostly the objects are the
+/// same.
 pub(super) type Values = Box<[(Py<PyString>, Value)]>;
 
 impl Value {
@@ -48,30 +51,25 @@ impl Value {
         if let Ok(items) = x.cast_exact::<PyList>() {
             return items.iter().map(|item| Self::of(&item, rest)).collect::<Option<_>>().map(Self::List);
         }
-        dtypes::known_dtype(x).ok().flatten().map(Self::DType)
+        dtypes::known_as(x).ok().flatten().map(Self::DType)
     }
 }
 
 /// Attributes as values; None if one is of another class.
-pub(super) fn values(attributes: Option<&Bound<'_, PyDict>>) -> Option<Values> {
-    let Some(attributes) = attributes else { return Some(Box::default()) };
-    let each = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        Some((name.cast_into_exact::<PyString>().ok()?.unbind(), Value::of(&value, DEPTH)?))
-    };
-    attributes.iter().map(each).collect()
+pub(super) fn values(attributes: &Named<'_>) -> Option<Values> {
+    attributes.iter().map(|(name, value)| Some((name.clone().unbind(), Value::of(value, DEPTH)?))).collect()
 }
 
-/// Whether attributes are these values.
-pub(super) fn are(attributes: Option<&Bound<'_, PyDict>>, known: &Values) -> bool {
-    let Some(attributes) = attributes else { return known.is_empty() };
+/// Whether the attributes have these values.
+pub(super) fn are(attributes: &Named<'_>, known: &Values) -> bool {
     attributes.len() == known.len()
         && attributes.iter().zip(known).all(|((name, value), (known_name, known))| {
-            (name.is(known_name) || name.eq(known_name).unwrap_or(false)) && is(&value, known)
+            (name.is(known_name)
+                || name
+                    .to_str()
+                    .is_ok_and(|name| known_name.bind(value.py()).to_str().is_ok_and(|known| known == name)))
+                && is(value, known)
         })
-}
-
-fn is_text(x: &Bound<'_, PyAny>, known: &str) -> bool {
-    x.cast_exact::<PyString>().is_ok_and(|text| text.to_str().is_ok_and(|text| text == known))
 }
 
 fn is(x: &Bound<'_, PyAny>, known: &Value) -> bool {
@@ -82,8 +80,10 @@ fn is(x: &Bound<'_, PyAny>, known: &Value) -> bool {
             x.cast_exact::<PyInt>().is_ok_and(|number| number.extract::<i64>().is_ok_and(|number| number == *known))
         }
         Value::Float(known) => x.cast_exact::<PyFloat>().is_ok_and(|number| number.value().to_bits() == *known),
-        Value::Text(known) => is_text(x, known),
-        Value::DType(known) => dtypes::known_dtype(x).is_ok_and(|dtype| dtype == Some(*known)),
+        Value::Text(known) => {
+            x.cast_exact::<PyString>().is_ok_and(|text| text.to_str().is_ok_and(|text| text == &**known))
+        }
+        Value::DType(known) => dtypes::known_as(x).is_ok_and(|dtype| dtype == Some(*known)),
         Value::Tuple(known) => x.cast_exact::<PyTuple>().is_ok_and(|items| {
             items.len() == known.len() && items.iter().zip(known).all(|(item, known)| is(&item, known))
         }),

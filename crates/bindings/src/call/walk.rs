@@ -1,106 +1,86 @@
 //! The walk itself.
 
-use super::callee::{self, Callee, carrier};
+use super::callee::{self, Callee, Known, carrier};
+use super::entry::{Asked, Given, Named, dictionary};
 use super::kind::{Kind, Kinds};
+use super::native::Results;
 use super::plan::Plan;
-use super::way::{Way, find, outlines};
+use super::way::{self, Way, outlines_of};
 use crate::array::operator::{Operator, scalar};
 use crate::array::{NDArray, raised};
 use crate::hearing::short;
-use crate::payloads::trace;
 use crate::program::{note_call, recorded_calls};
-use crate::pushes::memory::fresh_beside;
+use crate::pushes::memory::{cast_apart, fresh_beside, room_beside};
 use crate::pushes::{Loop, answered};
 use crate::tape::attributes::Attributes;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use weft_array::{
     Array, DType, Operand, Scalar, Shape, broadcast_shapes, cast_loop, is_cast_apart, push_elementwise, recording,
 };
-use weft_engine::PushOptions;
-use weft_engine::trace::Kind as Traced;
 
-pub(super) type Given<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
-
-/// Pushes `op` over operands and returns its results, without waiting.
-///
-/// Parameters
-/// ----------
-/// op : Op
-///     What to compute.
-/// *operands : array-like
-///     The operands.
-/// out : NDArray or tuple of NDArray, optional
-///     Where to write the results.
-/// engine : Engine, optional
-///     For an op without operands, the engine; by default the default one.
-/// **attributes
-///     The op's attributes; for one with a ufunc, ``where`` and ``dtype`` as in NumPy.
-///
-/// Returns
-/// -------
-/// NDArray or tuple of NDArray
-///     The results; a tuple where the op has not exactly one.
-#[pyfunction]
-#[pyo3(signature = (op, *operands, out=None, engine=None, **attributes))]
-pub(crate) fn call<'py>(
-    op: &Bound<'py, Callee>,
-    operands: &Bound<'py, PyTuple>,
-    out: Option<&Bound<'py, PyAny>>,
-    engine: Option<&Bound<'py, PyAny>>,
-    attributes: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
+/// Pushes a call's op, and returns its results.
+pub(super) fn call<'py>(asked: &Asked<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let Asked { op, operands, attributes, out, engine } = asked;
     let py = op.py();
     if out.is_none() {
-        let given: Given<'_> = operands.iter().collect();
-        if let Some(result) = walk(op, &given, operands, attributes)? {
-            return Ok(result.into_any());
+        if let Some(result) = walk(op, operands, attributes)? {
+            return Ok(result);
         }
-        if let Some(compose) = callee::composer(&given)? {
-            let attributes = attributes.map_or_else(|| PyDict::new(py), Bound::clone);
-            return compose.call1((op, operands, attributes));
+        if let Some(compose) = callee::composer(operands)? {
+            return compose.call1((op, PyTuple::new(py, operands)?, dictionary(py, attributes)?));
         }
     }
-    let attributes = attributes.map_or_else(|| PyDict::new(py), Bound::clone);
-    carrier(py)?.carry.bind(py).call1((op, operands, attributes, out, engine))
+    let operands = PyTuple::new(py, operands)?;
+    carrier(py)?.carry.bind(py).call1((op, operands, dictionary(py, attributes)?, out.as_ref(), engine.as_ref()))
 }
 
-/// The result of a call that takes no more than the core knows; None for any other one.
+/// The results of a call within the core's knowledge; None for any other one.
 #[inline]
 fn walk<'py>(
     op: &Bound<'py, Callee>,
     given: &Given<'py>,
-    operands: &Bound<'py, PyTuple>,
-    attributes: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, NDArray>>> {
-    let attributes = attributes.filter(|attributes| !attributes.is_empty());
-    if op.get().is_element_wise() {
-        return if attributes.is_none() { element_wise(op, given) } else { Ok(None) };
-    }
-    computed(op, given, operands, attributes)
+    attributes: &Named<'py>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(kinds) = given.iter().map(Kind::of).collect::<Option<Kinds>>() else { return Ok(None) };
+    let Some(first) = first_of(given) else { return Ok(None) };
+    let way = match op.get().known(op.py(), &kinds, given, attributes) {
+        Known::Nothing => return Ok(None),
+        Known::Plan(plan) => return Ok(by_plan(op, given, first, &kinds, plan.get())?.map(Bound::into_any)),
+        Known::Unplanned => {
+            let Some(plan) = Callee::plan(op, &kinds, None)? else { return Ok(None) };
+            return Ok(by_plan(op, given, first, &kinds, plan.get())?.map(Bound::into_any));
+        }
+        _ if first.get().inner.buffer().is_elsewhere() => return Ok(None),
+        Known::Answer(answer, effort) => {
+            let answered =
+                answered(op.as_any(), (answer.bind(op.py()), effort), given, || dictionary(op.py(), attributes))?;
+            return Ok(answered.map(Bound::into_any));
+        }
+        Known::Way(way) => way,
+        Known::Unasked(generation) => way::make(op, given, outlines_of(&kinds, given), attributes, generation)?,
+    };
+    by_way(op, given, first.get(), &way)
 }
 
-/// What the op of an operator gives for two operands, if the walk knows the call.
+/// The result of an operator's op for two operands, if the walk knows the call.
 pub(crate) fn operated<'py>(
     operator: Operator,
     operands: [&Bound<'py, PyAny>; 2],
-) -> PyResult<Option<Bound<'py, NDArray>>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = operands[0].py();
     let Some(op) = callee::operated(py, operator) else { return Ok(None) };
-    // The power of a number may be another function.
+    // A power with a number as its exponent may be computed by another op.
     if operator == Operator::Pow && operands[1].cast::<NDArray>().is_err() {
         return Ok(None);
     }
     let given: Given<'_> = operands.into_iter().cloned().collect();
-    if op.get().is_element_wise() {
-        return element_wise(op, &given);
-    }
-    computed(op, &given, &PyTuple::new(py, operands)?, None)
+    walk(op, &given, &Named::new())
 }
 
-/// The other operand of an in-place operator, cast to the dtype in which the operator computes, if that is the target's and its
-/// result's; None where there is nothing to cast, or more to be done.
+/// The other operand of an in-place operator, cast to the dtype of its computation, if the target and the result have
+/// that dtype, too. None if no cast is needed, or if more than a cast is.
 pub(crate) fn cast_for<'py>(
     target: &Bound<'py, NDArray>,
     other: &Bound<'py, PyAny>,
@@ -121,18 +101,9 @@ pub(crate) fn cast_for<'py>(
     if !keeps || !is_cast_apart(array.get().inner.layout().size()) {
         return Ok(None);
     }
-    let Some(cast) = cast(py, array.get(), dtype)? else { return Ok(None) };
+    let Some(kernel) = cast_loop(array.get().inner.dtype(), dtype) else { return Ok(None) };
+    let cast = cast_apart(py, array.get(), kernel, dtype)?;
     Bound::new(py, NDArray::new(cast, array.get().owner().clone_ref(py))).map(Some)
-}
-
-/// The elements of a small array in a new one of a dtype; None where no loop casts them.
-fn cast(py: Python<'_>, x: &NDArray, dtype: DType) -> PyResult<Option<Array>> {
-    let Some(kernel) = cast_loop(x.inner.dtype(), dtype) else { return Ok(None) };
-    let made = made(py, x, &x.inner.layout().shape, dtype)?;
-    let note = trace::of_arrays(py, made.engine(), Traced::Compute, "astype");
-    let options = PushOptions { note, ..PushOptions::default() };
-    push_elementwise(kernel, &[&made], &[Operand::Array(&x.inner)], options).map_err(|error| raised(py, error))?;
-    Ok(Some(made))
 }
 
 /// An operand of a loop.
@@ -152,7 +123,7 @@ impl Ready<'_, '_> {
     }
 }
 
-/// The arrays among operands, all of one engine and one kind of memory; None otherwise, and where there is no array.
+/// The first array among the operands, if all arrays have one engine and one kind of memory; None otherwise.
 fn first_of<'a, 'py>(given: &'a Given<'py>) -> Option<&'a Bound<'py, NDArray>> {
     let mut arrays = given.iter().filter_map(|operand| operand.cast::<NDArray>().ok());
     let first = arrays.next()?;
@@ -165,14 +136,7 @@ fn first_of<'a, 'py>(given: &'a Given<'py>) -> Option<&'a Bound<'py, NDArray>> {
     arrays.all(is_beside).then_some(first)
 }
 
-/// Pushes an element-wise op by the loop that its plan has.
-pub(super) fn element_wise<'py>(op: &Bound<'py, Callee>, given: &Given<'py>) -> PyResult<Option<Bound<'py, NDArray>>> {
-    let Some(kinds) = given.iter().map(Kind::of).collect::<Option<Kinds>>() else { return Ok(None) };
-    let Some(first) = first_of(given) else { return Ok(None) };
-    let Some(plan) = Callee::plan(op, &kinds, None)? else { return Ok(None) };
-    by_plan(op, given, first, &kinds, plan.get())
-}
-
+/// Pushes an element-wise op by its plan's loop.
 fn by_plan<'py>(
     op: &Bound<'py, Callee>,
     given: &Given<'py>,
@@ -191,7 +155,7 @@ fn by_plan<'py>(
         (None, Some(of)) => (of.get(), true),
         (None, None) => return Ok(None),
     };
-    // A cast is a step of its own: a recorded call is one step, and so is an event of a trace.
+    // A cast is a step of its own. A recorded call is one step, and so is an event of a trace.
     if casts && (recording::is_open() || own.owner().get().inner.is_observed()) {
         return Ok(None);
     }
@@ -201,8 +165,8 @@ fn by_plan<'py>(
         ready.push(match (operand.cast::<NDArray>(), kind) {
             (Ok(array), Kind::Array(from)) if from == dtype => Ready::Array(array),
             (Ok(array), _) if casts && is_cast_apart(array.get().inner.layout().size()) => {
-                let Some(cast) = cast(py, array.get(), *dtype)? else { return Ok(None) };
-                Ready::Cast(cast)
+                let Some(kernel) = cast_loop(array.get().inner.dtype(), *dtype) else { return Ok(None) };
+                Ready::Cast(cast_apart(py, array.get(), kernel, *dtype)?)
             }
             (Ok(_), _) => return Ok(None),
             _ => match scalar(operand, *dtype) {
@@ -211,7 +175,7 @@ fn by_plan<'py>(
             },
         });
     }
-    let output = made(py, own, &shape, *result)?;
+    let output = room_beside(py, own, &shape, *result)?;
     let operands: SmallVec<[Operand<'_>; 3]> =
         ready.iter().zip(plan.of_inputs()).map(|(operand, dtype)| operand.operand(*dtype)).collect();
     push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
@@ -219,7 +183,7 @@ fn by_plan<'py>(
     noted(op, given, NDArray::new(output, own.owner().clone_ref(py)), || Ok(Attributes::None)).map(Some)
 }
 
-/// Pushes the kernel that a device has for a loop.
+/// Pushes a device's kernel for a loop.
 fn on_device<'py>(
     op: &Bound<'py, Callee>,
     given: &Given<'py>,
@@ -243,7 +207,7 @@ fn on_device<'py>(
     Ok(Some(output))
 }
 
-/// The shape to which operands broadcast; None where they do not.
+/// The broadcast shape of the operands; None if there is none.
 fn shape_of(given: &Given<'_>) -> Option<Shape> {
     let mut arrays = given.iter().filter_map(|operand| operand.cast::<NDArray>().ok());
     let mut shape = arrays.next()?.get().inner.layout().shape.clone();
@@ -256,15 +220,7 @@ fn shape_of(given: &Given<'_>) -> Option<Shape> {
     Some(shape)
 }
 
-/// A new array beside another one, once there is room for it.
-fn made(py: Python<'_>, beside: &NDArray, shape: &[usize], dtype: DType) -> PyResult<Array> {
-    let engine = beside.owner().get();
-    let array = Array::empty(&engine.inner, shape, dtype).map_err(|error| raised(py, error))?;
-    engine.wait_for_room(py, array.bytes() as u64)?;
-    Ok(array)
-}
-
-/// A new array's handle, of which the tape is told.
+/// A handle of a new array. The tape is told of it.
 #[inline]
 fn noted<'py>(
     op: &Bound<'py, Callee>,
@@ -278,40 +234,21 @@ fn noted<'py>(
     Ok(result)
 }
 
-/// Pushes an op without a ufunc by the core's run, or lets NumPy answer it.
-fn computed<'py>(
+/// Pushes an op without a ufunc by the core's run, or has NumPy answer it.
+fn by_way<'py>(
     op: &Bound<'py, Callee>,
     given: &Given<'py>,
-    operands: &Bound<'py, PyTuple>,
-    attributes: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Option<Bound<'py, NDArray>>> {
-    let (answer, prepares, runs) = {
-        let facts = op.get().facts();
-        let answer = facts.answer.as_ref().map(|answer| (answer.clone_ref(op.py()), facts.answer_limit));
-        (answer, facts.prepare.is_some(), facts.native.is_some())
-    };
-    if answer.is_none() && !runs {
-        return Ok(None);
-    }
-    let Some(outlines) = outlines(given) else { return Ok(None) };
-    let Some(first) = first_of(given).filter(|first| !first.get().inner.buffer().is_elsewhere()) else {
-        return Ok(None);
-    };
-    if !runs && !prepares {
-        let Some((answer, limit)) = answer else { return Ok(None) };
-        return answered(op.as_any(), (answer.bind(op.py()), limit), operands, attributes, given);
-    }
-    let way = find(op, given, outlines, attributes)?;
-    if let Some(result) = by_run(op, given, first.get(), &way)? {
+    first: &NDArray,
+    way: &Py<Way>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(result) = by_run(op, given, first, way)? {
         return Ok(Some(result));
     }
-    match answer {
-        Some((answer, limit)) => {
-            let attributes = way.get().own_attributes().bind(op.py());
-            answered(op.as_any(), (answer.bind(op.py()), limit), operands, Some(attributes), given)
-        }
-        None => Ok(None),
-    }
+    let (py, way) = (op.py(), way.get());
+    let Some((answer, effort)) = &way.answer else { return Ok(None) };
+    let answered =
+        answered(op.as_any(), (answer.bind(py), *effort), given, || Ok(way.own_attributes().bind(py).clone()))?;
+    Ok(answered.map(Bound::into_any))
 }
 
 fn by_run<'py>(
@@ -319,16 +256,19 @@ fn by_run<'py>(
     given: &Given<'py>,
     first: &NDArray,
     way: &Py<Way>,
-) -> PyResult<Option<Bound<'py, NDArray>>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (py, way) = (op.py(), way.get());
-    let (Some(run), [(shape, dtype)]) = (&way.run, way.results.as_slice()) else { return Ok(None) };
+    let Some(run) = &way.run else { return Ok(None) };
     let before = recorded_calls();
     if before.is_some() && !given.iter().all(|operand| operand.cast::<NDArray>().is_ok()) {
-        return Ok(None); // the note on a recorded call names its numbers
+        return Ok(None); // the note on a recorded call would have to name its numbers
     }
-    let output = Array::empty(&first.owner().get().inner, shape, *dtype).map_err(|error| raised(py, error))?;
-    let result = Bound::new(py, NDArray::new(output, first.owner().clone_ref(py)))?;
-    if !run.push(py, std::slice::from_ref(&result), given)? {
+    let mut results: Results<'_> = SmallVec::new();
+    for (shape, dtype) in &way.results {
+        let output = Array::empty(&first.owner().get().inner, shape, *dtype).map_err(|error| raised(py, error))?;
+        results.push(Bound::new(py, NDArray::new(output, first.owner().clone_ref(py)))?);
+    }
+    if !run.push(py, &results, given)? {
         return Ok(None);
     }
     if let Some(before) = before {
@@ -336,6 +276,9 @@ fn by_run<'py>(
     }
     let references: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
     let attributes = || Ok(Attributes::Known(way.attributes(py)?.into_any().unbind()));
-    short::noted_handle(op.as_any(), attributes, &references, &result)?;
-    Ok(Some(result))
+    short::noted_handles(op.as_any(), attributes, &references, &results)?;
+    if results.len() == 1 {
+        return Ok(results.pop().map(Bound::into_any));
+    }
+    Ok(Some(PyTuple::new(py, results)?.into_any()))
 }

@@ -1,6 +1,7 @@
 //! How an op without a ufunc runs for operands of some shapes and kinds, with some attributes.
 
 use super::callee::{Callee, carrier};
+use super::entry::{Named, dictionary, named};
 use super::kind::Kind;
 use super::native::Run;
 use super::table::Table;
@@ -23,22 +24,24 @@ const WAYS: usize = 256;
 pub(super) type Outline = (Kind, Shape);
 pub(super) type Outlines = SmallVec<[Outline; 3]>;
 
-/// What an op's rule has said of a call, and the core's run for it, if there is one.
+/// The answer of an op's rule to a call, and the core's run for it, if there is one.
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Way {
     operands: Outlines,
-    /// As they were given; None for a way that cannot be remembered.
+    /// The attributes as given; None for a way that cannot be remembered.
     given: Option<Values>,
-    /// In the form that rules know.
+    /// The attributes in the form that rules know.
     attributes: Py<PyDict>,
     avals: Py<PyTuple>,
     pub(super) results: SmallVec<[(Shape, DType); 1]>,
     pub(super) run: Option<Run>,
+    /// NumPy's function that answers during the call, for arrays of at most this many bytes.
+    pub(super) answer: Option<(Py<PyAny>, usize)>,
 }
 
 #[pymethods]
 impl Way {
-    /// The attributes in the form that rules know: a dict of one's own.
+    /// The attributes in the form that rules know, as a new dict.
     #[getter]
     pub(super) fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.attributes.bind(py).copy()
@@ -50,7 +53,7 @@ impl Way {
         self.avals.clone_ref(py)
     }
 
-    /// Pushes the op without Python, into `results`. Answers whether it has.
+    /// Pushes the op without Python, into `results`. False: nothing was pushed.
     fn push(&self, results: &Bound<'_, PyTuple>, operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
         let Some(run) = &self.run else { return Ok(false) };
         let mut targets: SmallVec<[Bound<'_, NDArray>; 1]> = SmallVec::new();
@@ -71,11 +74,13 @@ impl Way {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.attributes)?;
         visit.call(&self.avals)?;
+        visit.call(self.answer.as_ref().map(|(answer, _)| answer))?;
         self.run.as_ref().map_or(Ok(()), |run| run.traverse(&visit))
     }
 }
 
 impl Way {
+    /// The attributes in the form that rules know: the way's own dict.
     pub(super) fn own_attributes(&self) -> &Py<PyDict> {
         &self.attributes
     }
@@ -89,22 +94,32 @@ pub(super) struct Ways {
 }
 
 impl Ways {
+    /// The way of a call over operands of these kinds and shapes.
     #[inline]
-    fn find(&self, py: Python<'_>, operands: &[Outline], attributes: Option<&Bound<'_, PyDict>>) -> Option<Py<Way>> {
-        let alike = self.by_operands.get(&hash(operands))?;
-        let is = |way: &&Py<Way>| {
-            let way = way.get();
-            way.operands.as_slice() == operands && way.given.as_ref().is_some_and(|given| are(attributes, given))
+    #[allow(clippy::needless_pass_by_value)] // an iterator
+    pub(super) fn find<'a>(
+        &self,
+        py: Python<'_>,
+        operands: impl Iterator<Item = (Kind, &'a [usize])> + Clone,
+        attributes: &Named<'_>,
+    ) -> Option<Py<Way>> {
+        let alike = self.by_operands.get(&hash(operands.clone()))?;
+        let is = |way: &Way| {
+            let mut known = way.operands.iter();
+            operands.clone().all(|(kind, shape)| known.next().is_some_and(|own| own.0 == kind && *own.1 == *shape))
+                && known.next().is_none()
+                && way.given.as_ref().is_some_and(|given| are(attributes, given))
         };
-        alike.iter().find(is).map(|way| way.clone_ref(py))
+        alike.iter().find(|way| is(way.get())).map(|way| way.clone_ref(py))
     }
 
-    pub(super) fn insert(&mut self, way: Py<Way>, _py: Python<'_>) {
-        if self.count >= WAYS {
-            *self = Self::default();
-        }
+    /// Remembers a way. Answers those that are forgotten for it: to drop them may run Python.
+    #[must_use]
+    pub(super) fn insert(&mut self, way: Py<Way>) -> Self {
+        let gone = if self.count >= WAYS { std::mem::take(self) } else { Self::default() };
         self.count += 1;
-        self.by_operands.entry(hash(&way.get().operands)).or_default().push(way);
+        self.by_operands.entry(hash(shown(&way.get().operands))).or_default().push(way);
+        gone
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -112,27 +127,25 @@ impl Ways {
     }
 }
 
-/// Mixes kinds and lengths, as Firefox's hash does.
-fn hash(operands: &[Outline]) -> u64 {
+/// Mixes kinds and lengths by the function of Firefox's hash.
+fn hash<'a>(operands: impl Iterator<Item = (Kind, &'a [usize])>) -> u64 {
     let mix = |hash: u64, part: u64| (hash.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
-    operands.iter().fold(0, |hash, (kind, shape)| {
+    operands.fold(0, |hash, (kind, shape)| {
         shape.iter().fold(mix(hash, kind.number() | 1 << 32), |hash, length| mix(hash, *length as u64))
     })
 }
 
-/// Kinds and shapes of operands; None for what has to become an array first.
-#[inline]
-pub(super) fn outlines(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
-    let each = |operand: &Bound<'_, PyAny>| {
-        let kind = Kind::of(operand)?;
-        let shape = operand.cast::<NDArray>().map(|array| array.get().inner.layout().shape.clone());
-        Some((kind, shape.unwrap_or_default()))
-    };
-    operands.iter().map(each).collect()
+fn shown(operands: &[Outline]) -> impl Iterator<Item = (Kind, &[usize])> + Clone {
+    operands.iter().map(|(kind, shape)| (*kind, shape.as_slice()))
 }
 
-/// The same of arrays wherever they are.
-fn outlines_anywhere(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
+/// The shape of an operand on the host; a number has no axes.
+pub(super) fn shape_of<'a>(operand: &'a Bound<'_, PyAny>) -> &'a [usize] {
+    operand.cast::<NDArray>().map_or(&[], |array| array.get().inner.layout().shape.as_slice())
+}
+
+/// Kinds and shapes of operands on any device; None if an operand must become an array first.
+fn outlines(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
     let each = |operand: &Bound<'_, PyAny>| match operand.cast::<NDArray>() {
         Ok(array) => {
             Some(array.get().at(operand.py(), |own| (Kind::Array(own.inner.dtype()), own.inner.layout().shape.clone())))
@@ -142,22 +155,22 @@ fn outlines_anywhere(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
     operands.iter().map(each).collect()
 }
 
-/// The way of a call: remembered, or by the op's rule.
-pub(super) fn find(
-    op: &Bound<'_, Callee>,
-    operands: &[Bound<'_, PyAny>],
+/// Kinds and shapes of operands on the host.
+pub(super) fn outlines_of(kinds: &[Kind], operands: &[Bound<'_, PyAny>]) -> Outlines {
+    let each = |(kind, operand): (&Kind, &Bound<'_, PyAny>)| (*kind, Shape::from_slice(shape_of(operand)));
+    kinds.iter().zip(operands).map(each).collect()
+}
+
+/// The way of a call, by the op's rule. It is remembered, unless the op's facts have changed since `generation`.
+pub(super) fn make<'py>(
+    op: &Bound<'py, Callee>,
+    operands: &[Bound<'py, PyAny>],
     outlines: Outlines,
-    attributes: Option<&Bound<'_, PyDict>>,
+    attributes: &Named<'py>,
+    generation: u64,
 ) -> PyResult<Py<Way>> {
     let py = op.py();
-    let generation = {
-        let facts = op.get().facts();
-        if let Some(way) = facts.ways.find(py, &outlines, attributes) {
-            return Ok(way);
-        }
-        facts.generation
-    };
-    let given = attributes.map_or_else(|| PyDict::new(py), Bound::clone);
+    let given = dictionary(py, attributes)?;
     let asked = carrier(py)?.ask.bind(py).call1((op, PyTuple::new(py, operands)?, given))?;
     let (normal, avals) = asked.extract::<(Bound<'_, PyDict>, Bound<'_, PyTuple>)>()?;
     let mut results = SmallVec::new();
@@ -165,30 +178,41 @@ pub(super) fn find(
         let shape: SmallVec<_> = aval.getattr(intern!(py, "shape"))?.extract::<Vec<usize>>()?.into();
         results.push((shape, dtypes::from_python(&aval.getattr(intern!(py, "dtype"))?)?));
     }
-    let native = op.get().facts().native.as_ref().map(|native| native.clone_ref(py));
+    let (native, answer) = {
+        let facts = op.get().facts();
+        let answer = facts.answer.as_ref().map(|answer| (answer.clone_ref(py), facts.answer_effort));
+        (facts.native.as_ref().map(|native| native.clone_ref(py)), answer)
+    };
     let run = match native {
-        Some(native) => native.get().bind(py, &outlines, &normal, &results)?,
+        Some(native) => native.get().bind(py, &outlines, &normal, (&avals, &results))?,
         None => None,
     };
     let (given, attributes, avals) = (values(attributes), normal.unbind(), avals.unbind());
     let is_kept = given.is_some();
-    let way = Py::new(py, Way { operands: outlines, given, attributes, avals, results, run })?;
+    let way = Py::new(py, Way { operands: outlines, given, attributes, avals, results, run, answer })?;
     if is_kept {
-        op.get().remember(&way, py, generation);
+        op.get().remember(way.clone_ref(py), generation);
     }
     Ok(way)
 }
 
-/// The way of a call over arrays and numbers of Python's.
+/// The way of a call over arrays and Python numbers.
 #[pyfunction]
-pub(crate) fn way_of(
-    op: &Bound<'_, Callee>,
-    operands: &Bound<'_, PyTuple>,
-    attributes: &Bound<'_, PyDict>,
+pub(crate) fn way_of<'py>(
+    op: &Bound<'py, Callee>,
+    operands: &Bound<'py, PyTuple>,
+    attributes: &Bound<'py, PyDict>,
 ) -> PyResult<Py<Way>> {
     let operands: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
-    let Some(outlines) = outlines_anywhere(&operands) else {
+    let (Some(outlines), Some(attributes)) = (outlines(&operands), named(attributes)) else {
         return Err(errors::argument_type(op.py(), "an op is called over arrays and numbers"));
     };
-    find(op, &operands, outlines, Some(attributes))
+    let generation = {
+        let facts = op.get().facts();
+        if let Some(way) = facts.ways.find(op.py(), shown(&outlines), &attributes) {
+            return Ok(way);
+        }
+        facts.generation
+    };
+    make(op, &operands, outlines, &attributes, generation)
 }

@@ -23,7 +23,7 @@ use pyo3::types::PyDict;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-use weft_engine::{NativeFunction, OnLimit, PushOptions};
+use weft_engine::{CloseOptions, NativeFunction, OnLimit, PushOptions};
 
 /// The bytes at the beginning of a process's addresses that are never mapped.
 const FIRST_PAGE: usize = 4096;
@@ -537,7 +537,8 @@ impl Engine {
     fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
         py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
         py.detach(|| devices::all().for_each(|kind| kind.begin_times(&self.inner)));
-        *self.wrap.lock().unwrap_or_else(PoisonError::into_inner) = wrap;
+        let before = std::mem::replace(&mut *self.wrap.lock().unwrap_or_else(PoisonError::into_inner), wrap);
+        drop(before); // after the lock is released: that may run Python
         Ok(())
     }
 
@@ -579,7 +580,9 @@ impl Engine {
     #[pyo3(signature = (cancel=Cancel(false), timeout=None), text_signature = "($self, cancel=False, timeout=None)")]
     fn close(&self, py: Python<'_>, cancel: Cancel, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, &self.inner, None, |wait| self.inner.close(cancel.0, timeout, wait.tick.take()))
+        wait::detached(py, &self.inner, None, |wait| {
+            self.inner.close_with(CloseOptions { cancel: cancel.0, timeout, tick: wait.tick.take() })
+        })
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
+use weft_engine::{CloseOptions, EngineError, RunningOp, WeakEngine, fork};
 
 /// How long an exit waits before it names the ops that it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -87,7 +87,8 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
         let slice = if warned { left } else { Some(left.map_or(PATIENCE, |left| left.min(PATIENCE))) };
         let mut outcome = Ok(());
         let heard = wait::detached(py, engine, None, |wait| {
-            outcome = engine.close(false, slice, wait.tick.take());
+            outcome =
+                engine.close_with(CloseOptions { timeout: slice, tick: wait.tick.take(), ..CloseOptions::default() });
             Ok(())
         });
         if let Err(signal) = heard {
@@ -120,7 +121,13 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     }
     let before = py.detach(|| engine.stats()).cancelled;
     // Ops that run cannot be stopped: the process does not wait for them any longer.
-    let closed = py.detach(|| engine.close(true, Some(Duration::from_millis(100)), None));
+    let closed = py.detach(|| {
+        engine.close_with(CloseOptions {
+            cancel: true,
+            timeout: Some(Duration::from_millis(100)),
+            ..CloseOptions::default()
+        })
+    });
     let stats = py.detach(|| engine.stats());
     // An op that was not dropped by now, and does not run, never will.
     let begun = if closed.is_err() { begun(py, engine) } else { Vec::new() };

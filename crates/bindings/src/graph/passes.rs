@@ -1,6 +1,6 @@
 //! Passes as functions.
 
-use super::graphs::{GraphCore, from_python, items};
+use super::graphs::{GraphCore, items};
 use super::nodes::{PyNode, PyNodeEntry};
 use super::py_values::thrown;
 use super::registry::OpEntry;
@@ -336,10 +336,4 @@ pub(crate) fn graph_find_pass(py: Python<'_>, name: &str) -> PyResult<(bool, Vec
 #[pyfunction]
 pub(crate) fn graph_apply_pass(py: Python<'_>, graph: &GraphCore, name: &str) -> PyResult<GraphCore> {
     done(py, Passes::global().apply(&graph.0, name))
-}
-
-/// Whether a value is of the kind that an attribute of this name is.
-#[pyfunction]
-pub(crate) fn graph_is_of_kind(name: &str, value: &Bound<'_, PyAny>) -> bool {
-    passes::is_of_kind(name, &from_python(name, value))
 }

@@ -16,7 +16,7 @@ use weft_graph::registry::{
     TextRule, canonical,
 };
 use weft_graph::value::{DType, Shape};
-use weft_graph::{Op, Registry, rules};
+use weft_graph::{Op, Registry, json, rules};
 
 type Anything = Arc<dyn Any + Send + Sync>;
 /// Under this key an op has the object that is its face in Python.
@@ -167,6 +167,17 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
         },
         ("gradient", Some(function)) => Arc::new(Arc::new(PyGradient(function)) as SharedGradient),
         ("layout", Some(function)) => Arc::new(Arc::new(PyLayout(function)) as SharedLayout),
+        ("layout", None) => match word.as_deref().and_then(rules::layout_rule) {
+            Some(rule) => Arc::new(rule),
+            None => {
+                let wanted = format!("a function, or the name of a rule ({})", rules::LAYOUT_RULES.join(", "));
+                return Err(wrong(py, op, key, &wanted, value));
+            }
+        },
+        ("mxnet_name", _) => match &word {
+            Some(word) => Arc::new(json::MxnetName(Arc::from(word.as_str()))),
+            None => return Err(wrong(py, op, key, "a text", value)),
+        },
         ("parse", Some(function)) => Arc::new(text_rule(function)),
         ("cost", Some(function)) => Arc::new(cost(function)),
         ("cost", None) => {
@@ -298,12 +309,6 @@ pub(crate) fn all_ops(py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
 #[pyfunction]
 pub(crate) fn canonical_key(key: &str) -> &str {
     canonical(key)
-}
-
-/// Keys with NNVM's names of them.
-#[pyfunction]
-pub(crate) fn known_keys() -> Vec<(&'static str, &'static str)> {
-    weft_graph::registry::KEYS.to_vec()
 }
 
 /// A group of ops.

@@ -9,7 +9,7 @@ use crate::tape::family::Family;
 use crate::tape::listen;
 use crate::tape::node::{Entry, Input, Inputs, Outputs, TapeNode, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyInt, PyTuple};
 use std::sync::Arc;
 use weft_array::{Array, DType, Layout, recording};
 
@@ -61,17 +61,15 @@ pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// What is to become of an op over some operands. Python sees the number; `weft._core` has those of the last two by name.
+/// What is to become of an op over some operands. Python sees the number; `weft._core` has that of the last by name.
 #[derive(Clone, Copy)]
 pub(crate) enum Hearing {
     /// It is pushed, and not heard.
     Unheard = 0,
     /// It is heard.
     Heard = 1,
-    /// It is heard, and some operands are to become arrays first.
-    Coerced = 2,
     /// Other handles stand for some operands: those are to be asked.
-    Elsewhere = 3,
+    Elsewhere = 2,
 }
 
 impl<'py> IntoPyObject<'py> for Hearing {
@@ -95,14 +93,7 @@ pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<Hearing> {
         return Ok(Hearing::Unheard);
     }
     listen::pause();
-    let is_operand = |each: Borrowed<'_, '_, PyAny>| {
-        each.is_exact_instance_of::<NDArray>()
-            || each.is_exact_instance_of::<PyFloat>()
-            || each.is_exact_instance_of::<PyInt>()
-            || each.is_exact_instance_of::<PyBool>()
-            || each.is_exact_instance_of::<PyComplex>()
-    };
-    Ok(if operands.iter_borrowed().all(is_operand) { Hearing::Heard } else { Hearing::Coerced })
+    Ok(Hearing::Heard)
 }
 
 /// Whether an op over these operands and places is to be heard.
@@ -266,13 +257,14 @@ pub(crate) fn wrote(py: Python<'_>, array: &NDArray) {
     }
 }
 
-/// Makes `array` a leaf; the leaf knows it weakly.
+/// Makes `array` a leaf; the leaf knows it weakly. Walks back yield it by themselves if its gradient is stored.
 #[pyfunction]
-pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>) -> PyResult<Py<TapeNode>> {
+#[pyo3(signature = (array, handle, stores=true))]
+pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>, stores: bool) -> PyResult<Py<TapeNode>> {
     let array = now(array);
     let (py, own) = (array.py(), array.get());
     let outline = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
-    let node = Py::new(py, TapeNode::of_leaf(py, outline).with_handle(handle))?;
+    let node = Py::new(py, TapeNode::of_leaf(py, outline).with_handle(handle, stores))?;
     let entry = Entry { node: node.clone_ref(py), index: 0 };
     let generation = own.tape.family(py)?.get().add(&own.inner, entry.clone_ref(py));
     own.tape.set(Some((entry, generation)));

@@ -134,8 +134,20 @@ pub(crate) fn noted_handle<'py>(
     operands: &[&Bound<'py, PyAny>],
     result: &Bound<'py, NDArray>,
 ) -> PyResult<()> {
-    if operands.iter().any(|operand| is_known(operand)) && has_gradient(result.get().inner.dtype()) {
-        note_call(op, attributes()?, operands, std::slice::from_ref(result))?;
+    noted_handles(op, attributes, operands, std::slice::from_ref(result))
+}
+
+/// The same of several results.
+#[inline]
+pub(crate) fn noted_handles<'py>(
+    op: &Bound<'py, PyAny>,
+    attributes: impl FnOnce() -> PyResult<Attributes>,
+    operands: &[&Bound<'py, PyAny>],
+    results: &[Bound<'py, NDArray>],
+) -> PyResult<()> {
+    let differ = |result: &Bound<'_, NDArray>| has_gradient(result.get().inner.dtype());
+    if operands.iter().any(|operand| is_known(operand)) && results.iter().any(differ) {
+        note_call(op, attributes()?, operands, results)?;
     }
     Ok(())
 }
@@ -173,16 +185,6 @@ fn note_rule(
     let seen = inputs(py, &operands, entries, mask)?;
     let results = [result.bind(py).clone()];
     note(py, rule.op.clone_ref(py), Attributes::None, seen, &results, &|at| reads(mask, RESULTS + at), 0)
-}
-
-/// Notes, if the tape listens, that the new array `result` is what `op` has for `x`.
-#[pyfunction]
-pub(crate) fn tape_hear_unary<'py>(
-    op: &Bound<'py, PyAny>,
-    x: &Bound<'py, PyAny>,
-    result: Bound<'py, NDArray>,
-) -> PyResult<()> {
-    note_call(op, Attributes::None, &[x], &[result])
 }
 
 /// Notes, if the tape listens, that `result` is the view of `x` that `op` gives by its attributes; without them, by its shape.

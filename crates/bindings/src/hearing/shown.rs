@@ -73,6 +73,12 @@ impl TapeNode {
         self.is_leaf()
     }
 
+    /// Of a leaf, whether walks back yield it by themselves.
+    #[getter(stores)]
+    fn stores_or_not(&self) -> bool {
+        self.stores
+    }
+
     /// The handle of a leaf, if it is still there.
     #[getter]
     fn leaf(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

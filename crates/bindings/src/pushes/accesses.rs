@@ -1,4 +1,4 @@
-//! Reading the accesses of a push.
+//! Reads the accesses of a push from its arguments.
 
 use crate::array::NDArray;
 use crate::engine::variable::Variable;
@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use weft_array::Access;
 use weft_engine::{AccessKind, Accesses, Engine};
 
-/// Variables and arrays of a push, held so that nobody can drop them meanwhile. Arrays are held as they were given: who pushes asks.
+/// Variables and arrays of a push, kept alive meanwhile. Arrays are the handles as given: the push resolves them by
+/// `ask`.
 #[derive(Default)]
 pub(crate) struct Held<'py> {
     pub(crate) variables: SmallVec<[(Bound<'py, Variable>, AccessKind); 6]>,
@@ -17,7 +18,7 @@ pub(crate) struct Held<'py> {
 }
 
 impl<'py> Held<'py> {
-    /// Holds instead of each array the handle that stands for it.
+    /// Replaces each array by the handle that stands for it.
     #[inline]
     pub(crate) fn ask(&mut self) {
         for (array, _) in &mut self.arrays {
@@ -27,7 +28,7 @@ impl<'py> Held<'py> {
         }
     }
 
-    /// Variables and arrays, each with a number for what is done to it: as hooks take them.
+    /// Variables and arrays as hooks take them, each with its access as a number.
     pub(crate) fn listed(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let variables = self.variables.iter().map(|(variable, kind)| (variable.as_any(), *kind as u8));
         let arrays = self.arrays.iter().map(|(array, access)| (array.as_any(), access.kind() as u8));
@@ -63,7 +64,7 @@ impl<'py> Held<'py> {
     }
 }
 
-/// Adds the variables and arrays in `list` to those held.
+/// Adds the variables and arrays of `list`.
 #[inline]
 pub(crate) fn hold<'py>(
     held: &mut Held<'py>,
@@ -101,7 +102,7 @@ fn hold_iterable<'py>(
             return Err(errors::argument_type(py, &message));
         }
     }
-    // What has no length may be empty the second time somebody looks.
+    // An iterator has no length, and may be empty the second time.
     let is_sequence = !list.is_instance_of::<PyString>() && list.len().is_ok();
     let items = if is_sequence { list.try_iter().ok() } else { None };
     let Some(items) = items else {

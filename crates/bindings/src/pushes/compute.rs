@@ -1,4 +1,4 @@
-//! Ops on arrays that a Python function computes.
+//! Ops on arrays whose payload is a Python function.
 
 use super::kinds;
 use super::memory::{self, Lasting};
@@ -30,7 +30,7 @@ use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOption
 
 struct Compute {
     function: Py<PyAny>,
-    /// Called if the engine drops it unrun.
+    /// Called if the engine drops the op before it runs.
     dropped: Option<Py<PyAny>>,
     arrays: Vec<(Array, Access)>,
     location: Location,
@@ -54,7 +54,7 @@ impl Payload for Compute {
     }
 }
 
-/// Calls a function with views of the arrays: on a stream of theirs, if they are on a device.
+/// Calls a function with views of the arrays, on one of their streams if they are on a device.
 fn compute(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
@@ -84,7 +84,7 @@ fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access
     answer.map(drop)
 }
 
-/// The same function, called again and again on other arrays.
+/// A step that calls the same function on other arrays each time.
 struct Recomputing {
     function: Kept,
     location: Location,
@@ -119,9 +119,9 @@ impl Repeatable for Compute {
     }
 }
 
-/// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
-/// arrays if all are on devices. It mutates `variable`, too, if one is given. `anywhere` is for a copy between the host and a
-/// device whose memory callables reach.
+/// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL. The function gets NumPy
+/// arrays, or CuPy arrays if all are on devices. The op also mutates `variable`, if one is given. `anywhere` is for
+/// copies between the host and a device whose memory callables can reach.
 #[pyfunction]
 #[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None, variable=None, anywhere=false))]
 pub(crate) fn push_compute(
@@ -164,11 +164,11 @@ pub(crate) fn push_compute(
     if engine.inner.is_observed() {
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, location);
     }
-    // On the CPU it computes with NumPy, on a device with CuPy: not with both.
+    // It computes with NumPy on the CPU or with CuPy on a device, never with both.
     let anywhere = anywhere || arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
     let request = Call { anywhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
-    // SAFETY: the function takes what it is shown: these arrays, or others like them.
+    // SAFETY: the function takes any arrays that it is given: these, or others like them.
     unsafe { submit(compute, &request) }.map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {

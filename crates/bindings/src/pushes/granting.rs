@@ -1,4 +1,4 @@
-//! Pushes of callables and native functions that name arrays among their accesses.
+//! Pushes of callables and native functions whose accesses include arrays.
 
 use super::accesses::Held as Arguments;
 use crate::array::{NDArray, raised};
@@ -17,7 +17,7 @@ use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, 
 use weft_cuda::Label;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
-/// What an op keeps of its arrays.
+/// The arrays that an op keeps.
 type Held = Vec<(Array, Access)>;
 
 /// A payload that may touch these arrays while it runs.
@@ -30,7 +30,7 @@ pub(crate) struct Granting<P> {
 impl<P: Payload> Payload for Granting<P> {
     const HOSTED: bool = P::HOSTED;
     const PLACE: Option<PlaceOffset<Self>> = match P::PLACE {
-        // SAFETY: the payload lies there.
+        // SAFETY: the payload lies at this offset.
         Some(place) => Some(unsafe { place.within(offset_of!(Self, payload)) }),
         None => None,
     };
@@ -49,7 +49,7 @@ impl<P: Payload> Payload for Granting<P> {
     }
 }
 
-/// Runs what is hosted on a stream of its arrays.
+/// Runs a hosted payload on one of its arrays' streams.
 fn on_stream(
     arrays: &[(Array, Access)],
     location: Location,
@@ -68,7 +68,7 @@ fn on_stream(
     outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
 }
 
-/// A hosted step some of whose arrays are on a device.
+/// A hosted step with some of its arrays on a device.
 struct OnStream {
     step: Arc<dyn Opaque>,
     location: Location,
@@ -107,13 +107,13 @@ impl<P: Traced> Repeatable for Granting<P> {
     }
 }
 
-/// The arrays that are held, without Python.
+/// The held arrays, without Python's handles.
 pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Held {
     held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
 }
 
-/// Pushes an op on arrays and variables, after a wait for room. `held` is what the op keeps of the arrays. Unless the caller
-/// has named a device, it runs where its arrays belong.
+/// Pushes an op on arrays and variables, after a wait for room. The op keeps the arrays of `held`. It runs on the
+/// device of its arrays, unless the caller has named one.
 pub(crate) fn push<P: Traced>(
     py: Python<'_>,
     engine: &Engine,
@@ -130,13 +130,13 @@ pub(crate) fn push<P: Traced>(
     let location = payload.location();
     let payload = Granting { payload, arrays: held, location };
     let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, arrays, options) };
-    // SAFETY: the payload shows its arrays, which are these, to a callable, whatever they are.
+    // SAFETY: the payload shows its arrays, which are these, to a callable that takes any.
     unsafe { submit(payload, &request) }.map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())
 }
 
-/// The same for what a push of Python's holds.
+/// The same for the arguments held by a push from Python.
 pub(crate) fn push_held<P: Traced>(
     py: Python<'_>,
     engine: &Engine,

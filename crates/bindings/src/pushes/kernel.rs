@@ -1,5 +1,6 @@
-//! Kernels of networks, as Python asks for them: made once for shapes and attributes, pushed as often as one likes.
+//! Kernels of networks for Python: made once for given shapes and attributes, pushed any number of times.
 
+use super::memory::laid_out;
 use crate::array::NDArray;
 use crate::array::moves::taken;
 use crate::hearing::record;
@@ -15,20 +16,20 @@ use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 use weft_kernels::{Along, Channels, Channelwise, Convolution, Pool, Pooling, Product, Rows, Window, onednn};
 
-/// A kernel for operands of certain sizes.
+/// A kernel for operands of fixed sizes.
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Kernel {
     name: String,
-    /// The type of each operand and how many elements it has, inputs first.
+    /// The dtype and the number of elements of each operand, inputs first.
     operands: SmallVec<[(DType, usize); 6]>,
     inputs: usize,
-    /// How many of the inputs, the last ones, are changed.
+    /// The number of inputs, counted from the last, that the kernel changes.
     changed: usize,
     step: Arc<dyn Blocked>,
 }
 
 impl Kernel {
-    /// One whose operands, of which so many are inputs, have these types and sizes.
+    /// A kernel for operands of these dtypes and sizes; the first `inputs` of them are inputs.
     pub(super) fn of(
         name: String,
         operands: impl IntoIterator<Item = (DType, usize)>,
@@ -38,12 +39,12 @@ impl Kernel {
         Self { name, operands: operands.into_iter().collect(), inputs, changed: 0, step }
     }
 
-    /// The same, of whose inputs the last so many are changed.
+    /// The same kernel, changing its last `changed` inputs.
     pub(super) fn changing(self, changed: usize) -> Self {
         Self { changed, ..self }
     }
 
-    /// One of one type.
+    /// A kernel with one dtype for all operands.
     pub(super) fn alike(
         name: String,
         dtype: DType,
@@ -55,6 +56,71 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Whether it takes operands and results of these dtypes and sizes. It reads only the first operands, as many as
+    /// its inputs.
+    pub(crate) fn takes(&self, operands: &[(DType, usize)], results: &[(DType, usize)]) -> bool {
+        operands.len() >= self.inputs
+            && self.changed == 0
+            && operands[..self.inputs] == self.operands[..self.inputs]
+            && results == &self.operands[self.inputs..]
+    }
+
+    /// Pushes it, if the results are contiguous. Inputs that are not are copied first.
+    pub(crate) fn push_over(
+        &self,
+        py: Python<'_>,
+        results: &[Bound<'_, NDArray>],
+        operands: &[Bound<'_, PyAny>],
+    ) -> PyResult<bool> {
+        let Some(first) = results.first() else { return Ok(false) };
+        let mut arrays = Arrays::new();
+        for operand in operands.iter().take(self.inputs) {
+            let Ok(array) = operand.cast::<NDArray>() else { return Ok(false) };
+            let own = array.get();
+            arrays.push(if own.inner.is_contiguous() { own.inner.clone() } else { laid_out(py, own)? });
+        }
+        arrays.extend(results.iter().map(|result| result.get().inner.clone()));
+        if !self.is_for(&arrays) {
+            return Ok(false);
+        }
+        self.run(py, first.get(), &arrays)?;
+        Ok(true)
+    }
+
+    fn is_for(&self, arrays: &[Array]) -> bool {
+        arrays.len() == self.operands.len()
+            && arrays.iter().zip(&self.operands).all(|(array, &(dtype, size))| {
+                array.dtype() == dtype && array.layout().size() == size && array.is_contiguous()
+            })
+    }
+
+    /// Pushes it on arrays that it takes; `beside` gives the engine and the device.
+    fn run(&self, py: Python<'_>, beside: &NDArray, arrays: &[Array]) -> PyResult<()> {
+        let bytes: usize = arrays[self.inputs..].iter().map(Array::bytes).sum();
+        beside.owner().get().wait_for_room(py, bytes as u64)?;
+        let note = trace::of_arrays(py, beside.inner.engine(), Kind::Compute, &self.name);
+        let note = trace::placed(py, note, usize::MAX); // it may refuse its inputs, however small they are
+        let options = PushOptions { note, bytes: bytes as u64, name: Some(&self.name), ..PushOptions::default() };
+        let unchanged = self.inputs - self.changed;
+        let access = |at: usize| match at {
+            _ if at < unchanged => Access::Read,
+            _ if at < self.inputs => Access::Mutate,
+            _ => Access::Overwrite,
+        };
+        let arrays: SmallVec<[(&Array, Access); 6]> =
+            arrays.iter().enumerate().map(|(at, array)| (array, access(at))).collect();
+        // SAFETY: they are contiguous, and have the sizes and dtypes that the step was made for.
+        let pushed = unsafe { push_blocked(&self.step, &arrays, options) };
+        pushed.map_err(|error| crate::array::raised(py, error))
+    }
+}
+
+fn handles<'py>(all: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDArray>; 6]>> {
+    all.iter().map(|item| Ok(taken(item)?)).collect()
+}
+
+type Arrays = SmallVec<[Array; 6]>;
 type Three = [usize; 3];
 
 pub(super) fn refuse(message: &str) -> PyErr {
@@ -72,8 +138,8 @@ fn window(
 
 #[pymethods]
 impl Kernel {
-    /// One of the three products of a convolution: "results", "data" or "weights". The window is lengths, kernel, stride,
-    /// padding before, dilation, counts; sizes are batch, channels, filters and groups.
+    /// One of the three products of a convolution: "results", "data" or "weights". The window is lengths, kernel,
+    /// stride, padding before, dilation, counts; sizes are batch, channels, filters and groups.
     #[staticmethod]
     fn convolution(
         name: String,
@@ -108,8 +174,8 @@ impl Kernel {
         Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs, step)))
     }
 
-    /// Pooling: "largest", "to_largest", "of_largest", "mean" or "to_mean" of so many planes; `reach` as far as padding
-    /// counts for a mean.
+    /// Pooling of planes: "largest", "to_largest", "of_largest", "mean" or "to_mean". `reach` is the extent in which
+    /// padding counts for a mean.
     #[staticmethod]
     fn pooling(
         name: String,
@@ -140,8 +206,8 @@ impl Kernel {
         Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs, step)))
     }
 
-    /// What is done with channels: "sum", "normal", "train" or "gradient"; sizes are the product of the lengths before
-    /// them, their number, the product of the lengths behind.
+    /// An operation on channels: "sum", "normal", "train" or "gradient". Sizes are the product of the lengths before
+    /// the channels, their number, and the product of the lengths behind.
     #[staticmethod]
     fn channels(name: String, what: &str, dtype: &Bound<'_, PyAny>, sizes: Three, eps: f64) -> PyResult<Option<Self>> {
         let what = match what {
@@ -159,7 +225,8 @@ impl Kernel {
         Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs.len(), step)))
     }
 
-    /// What is done along an axis: "softmax", "log_softmax" or the gradient of one, which ends in "_data"; sizes as above.
+    /// An operation along an axis: "softmax", "log_softmax", or the gradient of one, which ends in "_data". Sizes as
+    /// above.
     #[staticmethod]
     fn rows(name: String, along: &str, dtype: &Bound<'_, PyAny>, sizes: Three) -> PyResult<Option<Self>> {
         let along = match along {
@@ -178,40 +245,15 @@ impl Kernel {
 
     /// Pushes it on contiguous arrays.
     fn push(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let py = outputs.py();
-        let held = inputs
-            .iter()
-            .chain(outputs.iter())
-            .map(|item| Ok(taken(item)?))
-            .collect::<PyResult<SmallVec<[Bound<'_, NDArray>; 6]>>>()?;
-        if held.len() != self.operands.len() || inputs.len() != self.inputs {
-            return Err(refuse("a kernel takes the operands that it was made for"));
+        let (outputs, inputs) = (handles(outputs)?, handles(inputs)?);
+        let arrays: Arrays = inputs.iter().chain(&outputs).map(|array| array.get().inner.clone()).collect();
+        if inputs.len() != self.inputs || !self.is_for(&arrays) {
+            return Err(refuse("a kernel takes contiguous arrays of the sizes and dtypes that it was made for"));
         }
-        let arrays: SmallVec<[&Array; 6]> = held.iter().map(|array| &array.get().inner).collect();
-        for (array, &(dtype, size)) in arrays.iter().zip(&self.operands) {
-            if array.dtype() != dtype || array.layout().size() != size || !array.is_contiguous() {
-                return Err(refuse("a kernel takes contiguous arrays of the sizes and dtypes that it was made for"));
-            }
-        }
-        let Some(last) = held.last() else { return Ok(()) };
-        let bytes: usize = arrays[self.inputs..].iter().map(|array| array.bytes()).sum();
-        last.get().owner().get().wait_for_room(py, bytes as u64)?;
-        let note = trace::of_arrays(py, last.get().inner.engine(), Kind::Compute, &self.name);
-        let note = trace::placed(py, note, usize::MAX); // it may refuse its inputs, however small
-        let options = PushOptions { note, bytes: bytes as u64, name: Some(&self.name), ..PushOptions::default() };
-        let unchanged = self.inputs - self.changed;
-        let access = |at: usize| match at {
-            _ if at < unchanged => Access::Read,
-            _ if at < self.inputs => Access::Mutate,
-            _ => Access::Overwrite,
-        };
-        let arrays: SmallVec<[(&Array, Access); 6]> =
-            arrays.iter().enumerate().map(|(at, array)| (*array, access(at))).collect();
-        // SAFETY: they are contiguous, and of the sizes and dtypes that the step was made for.
-        let pushed = unsafe { push_blocked(&self.step, &arrays, options) };
-        pushed.map_err(|error| crate::array::raised(py, error))?;
-        for written in &held[unchanged..] {
-            record::wrote(py, written.get());
+        let Some(first) = outputs.first() else { return Ok(()) };
+        self.run(first.py(), first.get(), &arrays)?;
+        for written in inputs[self.inputs - self.changed..].iter().chain(&outputs) {
+            record::wrote(written.py(), written.get());
         }
         Ok(())
     }
@@ -222,14 +264,14 @@ impl Kernel {
     }
 }
 
-/// Returns the name of the vectors that kernels' loops take, and of all that this processor has.
+/// Returns the name of the vectors that the kernels' loops use, and the names of all that this processor has.
 #[pyfunction]
 pub(crate) fn vectors() -> (&'static str, Vec<&'static str>) {
     weft_kernels::vectors()
 }
 
-/// Opens oneDNN, once for the process, from the first of these files that is there. Answers its version and its file, or
-/// None and why it is not used.
+/// Opens oneDNN, once for the process, from the first of these files that exists. Returns its version and its file, or
+/// None and the reason why it is not used.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn open_onednn(py: Python<'_>, paths: Vec<std::path::PathBuf>) -> (Option<String>, String) {

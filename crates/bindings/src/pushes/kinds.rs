@@ -1,4 +1,4 @@
-//! Kinds of devices that Python defines, `weft._call.backends`: their memory is bytes that only callables reach.
+//! Kinds of devices that Python defines (`weft._call.backends`). Their memory is bytes that only callables reach.
 
 use super::memory::view_of;
 use crate::array::{NDArray, raised};
@@ -31,7 +31,7 @@ impl Home for KindHome {
     }
 }
 
-/// The device of this number, the same for as long as the process lives.
+/// The device of this number, the same one for the life of the process.
 fn home_of(name: &str, number: u16) -> &'static dyn Home {
     static HOMES: Mutex<Vec<&'static KindHome>> = Mutex::new(Vec::new());
     let mut homes = HOMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ fn home_of(name: &str, number: u16) -> &'static dyn Home {
     made
 }
 
-/// An array of its own on a device of a kind that Python defines, by the device's name and number.
+/// A new array on a device of a kind that Python defines, given the device's name and number.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn kind_empty(
@@ -63,7 +63,7 @@ fn storage_of(array: &Array) -> Option<Arc<Storage>> {
     array.buffer().memory_elsewhere()?.memory()
 }
 
-/// The elements of an array on a device, for the running op: as NumPy has them, or as CuPy.
+/// The elements of an array on a device, for the running op, as a NumPy or a CuPy array.
 pub(super) fn view<'py>(py: Python<'py>, array: &Array, readonly: bool) -> PyResult<Bound<'py, PyAny>> {
     match storage_of(array) {
         Some(storage) => view_of(py, array, (storage, None), readonly),
@@ -71,12 +71,12 @@ pub(super) fn view<'py>(py: Python<'py>, array: &Array, readonly: bool) -> PyRes
     }
 }
 
-/// The same for whoever asks for the values inside an op that was granted the array.
+/// The same for a request for the values inside an op that was granted the array.
 pub(crate) fn granted_view<'py>(py: Python<'py>, array: &Array, writable: bool) -> PyResult<Bound<'py, PyAny>> {
     view(py, array, !writable)
 }
 
-/// The elements of an array that is on a device, in memory of the host: waits for them.
+/// The elements of an array on a device, copied to the host's memory. Waits for them.
 pub(crate) fn to_host(py: Python<'_>, engine: &Py<Engine>, array: &Array) -> PyResult<Array> {
     if storage_of(array).is_none() {
         return transfers::to_host(py, array);
@@ -92,12 +92,12 @@ pub(crate) fn to_host(py: Python<'_>, engine: &Py<Engine>, array: &Array) -> PyR
     })
 }
 
-/// Pushes a copy of elements one side of which is on a device, by the backend of its kind.
+/// Pushes a copy of elements to, from or between devices, by the backend of their kind.
 pub(super) fn copy(py: Python<'_>, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
     py.import("weft._call.backends")?.getattr("copy_elements")?.call1((output, x)).map(drop)
 }
 
-/// Pushes a loop over arrays on a device that has no kernels for it, by the backend of its kind.
+/// Pushes a loop over arrays on a device without kernels for it, by the backend of its kind.
 pub(super) fn push_loop(
     py: Python<'_>,
     ufunc: Option<&Py<PyAny>>,

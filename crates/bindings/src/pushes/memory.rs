@@ -16,28 +16,29 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_array::{
-    Array, Buffer, DType, Layout, Operand, Ownership, Shape, Storage, Strides, copy_loop, push_elementwise, recording,
+    Array, Buffer, DType, Layout, Operand, Ownership, Shape, Storage, StridedLoop, Strides, copy_loop,
+    push_elementwise, recording,
 };
 use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
 
-/// The bytes of an array's buffer, for NumPy to look at. Keeps them.
+/// The bytes of an array's buffer as a Python buffer. It keeps them alive.
 #[pyclass(module = "weft._core", frozen, name = "_Memory")]
 pub(crate) struct Memory {
     storage: Arc<Storage>,
     readonly: bool,
-    /// Keeps the bytes from becoming another array's.
+    /// Prevents the reuse of the bytes for another array.
     _buffer: Option<Arc<Buffer>>,
 }
 
 #[pymethods]
 impl Memory {
-    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
+    #[allow(clippy::needless_pass_by_value)] // required by pyo3
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let own = slf.get();
         let start = own.storage.start().map_err(|cause| errors::out_of_memory(slf.py(), &cause.to_string()))?;
         let bytes = isize::try_from(own.storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
-        // SAFETY: `view` is to be filled; the bytes live as long as this object, which the view holds.
+        // SAFETY: CPython has `view` filled here; the bytes live as long as this object, which the view holds.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, c_int::from(own.readonly), flags)
         };
@@ -45,13 +46,13 @@ impl Memory {
     }
 }
 
-/// How long a NumPy array on an array's elements is looked at.
+/// The lifetime of a NumPy array on an array's elements.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Lasting {
-    /// As long as anybody likes.
+    /// Any lifetime.
     Always,
-    /// As long as the op runs that it is made for. It does not hold the buffer: the frames of an exception that the op
-    /// raises would hold it then, and through its variable themselves.
+    /// The run of one op. The view does not hold the buffer: the frames of an exception that the op raises would then
+    /// hold it, and through its variable themselves.
     Op,
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn view<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (buffer, layout) = (array.buffer(), array.layout());
     if buffer.bytes() == 0 {
-        let made = numpy::made(py, array.dtype(), &layout.shape)?; // there are no bytes to be looked at
+        let made = numpy::made(py, array.dtype(), &layout.shape)?; // no bytes to read
         if readonly {
             made.getattr("flags")?.setattr("writeable", false)?;
         }
@@ -75,7 +76,7 @@ pub(crate) fn view<'py>(
     view_of(py, array, (storage, kept), readonly)
 }
 
-/// A NumPy array on the elements, which lie in this storage; it keeps that, and the buffer if one is given.
+/// A NumPy array on elements in this storage. It keeps the storage, and the buffer if one is given.
 pub(super) fn view_of<'py>(
     py: Python<'py>,
     array: &Array,
@@ -91,7 +92,7 @@ pub(super) fn view_of<'py>(
     unsafe { numpy::on(array.dtype(), (&layout.shape, &layout.strides), start, writable, memory.into_any()) }
 }
 
-/// An array of its own, allocated when something is first written.
+/// A new array, allocated at the first write to it.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
@@ -100,14 +101,14 @@ pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<
     Ok(NDArray::new(array, engine.clone().unbind()))
 }
 
-/// An array of its own where another one is: of the same engine, on the same device if that has a memory of its own.
+/// A new array beside another one: of the same engine, and on the same device if that has its own memory.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // as above
 pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
     fresh_beside(x.py(), now(x).get(), &shape, dtypes::from_python(dtype)?)
 }
 
-/// The same, of a shape and a type that are known.
+/// The same for a parsed shape and dtype.
 pub(crate) fn fresh_beside(py: Python<'_>, own: &NDArray, shape: &[usize], dtype: DType) -> PyResult<NDArray> {
     let engine = &own.owner().get().inner;
     let array = match own.inner.buffer().home() {
@@ -117,10 +118,37 @@ pub(crate) fn fresh_beside(py: Python<'_>, own: &NDArray, shape: &[usize], dtype
     Ok(NDArray::new(array.map_err(|error| raised(py, error))?, own.owner().clone_ref(py)))
 }
 
-/// Bytes of a NumPy array up to which to copy them costs less than to keep it.
+/// A new array in the host's memory beside another one. Waits for room.
+pub(crate) fn room_beside(py: Python<'_>, beside: &NDArray, shape: &[usize], dtype: DType) -> PyResult<Array> {
+    let engine = beside.owner().get();
+    let array = Array::empty(&engine.inner, shape, dtype).map_err(|error| raised(py, error))?;
+    engine.wait_for_room(py, array.bytes() as u64)?;
+    Ok(array)
+}
+
+/// An array's elements cast to a dtype by a loop, in a new array beside it.
+pub(crate) fn cast_apart(py: Python<'_>, x: &NDArray, kernel: StridedLoop, dtype: DType) -> PyResult<Array> {
+    apart(py, x, kernel, dtype, "astype", Kind::Compute)
+}
+
+/// The same without a cast: the elements in C order.
+pub(crate) fn laid_out(py: Python<'_>, x: &NDArray) -> PyResult<Array> {
+    let dtype = x.inner.dtype();
+    apart(py, x, copy_loop(dtype), dtype, "copy", Kind::Copy)
+}
+
+fn apart(py: Python<'_>, x: &NDArray, kernel: StridedLoop, dtype: DType, name: &str, kind: Kind) -> PyResult<Array> {
+    let made = room_beside(py, x, &x.inner.layout().shape, dtype)?;
+    let note = trace::of_arrays(py, made.engine(), kind, name);
+    let options = PushOptions { note, ..PushOptions::default() };
+    push_elementwise(kernel, &[&made], &[Operand::Array(&x.inner)], options).map_err(|error| raised(py, error))?;
+    Ok(made)
+}
+
+/// Bytes of a NumPy array up to which a copy costs less than a reference to it.
 const FEW: usize = 1 << 12;
 
-/// A new array of the values of a NumPy array, if these are few and one after the other, and this thread does not record.
+/// A copy of a NumPy array as a new array, if it is small and contiguous, and this thread does not record.
 pub(super) fn copied(
     py: Python<'_>,
     shown: &numpy::Shown<'_, '_>,
@@ -135,12 +163,13 @@ pub(super) fn copied(
     }
     let array = Array::empty(&engine.inner, &layout.shape, dtype).map_err(|error| raised(py, error))?;
     let start = array.buffer().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
-    // SAFETY: NumPy's array has so many bytes, one after the other, and so has a new one, which nobody else knows.
+    // SAFETY: NumPy's array has this many contiguous bytes, and so has the new one, which has no other user yet.
     unsafe { shown.start.copy_to_nonoverlapping(start, bytes) };
     Ok(Some(array))
 }
 
-/// A new array of the values of one of NumPy's that is as the functions that make arrays take it: of a dtype of ours, of few bytes.
+/// A new array with the values of a NumPy array, as functions that make arrays need it: in one of our dtypes, and
+/// small.
 #[pyfunction]
 pub(crate) fn fresh_copy(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<Option<NDArray>> {
     let Some(shown) = numpy::shown(array)? else { return Ok(None) };
@@ -150,8 +179,8 @@ pub(crate) fn fresh_copy(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -
     Ok(Some(NDArray::new(copied, engine.clone().unbind())))
 }
 
-/// An array on the memory of a NumPy array, which it keeps; `own` says that nobody else will touch that: of few values it
-/// is a copy.
+/// An array on the memory of a NumPy array, which it keeps. `own` promises that no other code will touch that memory.
+/// Few values are copied.
 #[pyfunction]
 #[pyo3(signature = (array, engine, *, own = false))]
 pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bool) -> PyResult<NDArray> {
@@ -179,8 +208,7 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bo
     let keeper = Box::new(array.clone().unbind());
     let (engine_of, end) = (&engine.get().inner, if empty { 0 } else { end });
     let ownership = if own { Ownership::Owned } else { Ownership::Borrowed };
-    // SAFETY: NumPy keeps the bytes of its array for as long as the array lives, which `keeper` holds; the caller answers for it
-    // whose they are.
+    // SAFETY: NumPy keeps the bytes for the life of its array, which `keeper` holds; the caller answers for `own`.
     let buffer = unsafe { Buffer::foreign(engine_of, start, end, readonly, ownership, keeper) };
     recording::note_constant(&buffer);
     let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
@@ -198,7 +226,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
     }
     let same = to.inner.buffer().is_same(from.inner.buffer()) && to.inner.layout() == from.inner.layout();
     if same {
-        return Ok(()); // as Python asks for after `x[i] += 1`
+        return Ok(()); // `x[i] += 1` ends with such an assignment
     }
     if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
         return kinds::copy(py, &output, &x);
@@ -217,7 +245,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
     Ok(())
 }
 
-/// Bytes of arrays in this process, those below 4 KiB left out: allocated, in_use, cached, peak.
+/// Bytes of arrays in this process, without those below 4 KiB: allocated, in_use, cached, peak.
 #[pyfunction]
 pub(crate) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let stats = weft_array::memory_stats();
@@ -229,7 +257,7 @@ pub(crate) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(figures)
 }
 
-/// Gives memory kept for reuse back to the system, and starts the peak anew.
+/// Returns to the system the memory kept for reuse, and starts the peak anew.
 #[pyfunction]
 pub(crate) fn memory_trim(py: Python<'_>) {
     py.detach(weft_array::trim_memory);

@@ -1,4 +1,4 @@
-//! From a request of Python's to a push: its accesses, and its loop, kernel or callable.
+//! From a request of Python to a push: its accesses, and its loop, kernel or callable.
 
 mod accesses;
 mod compute;
@@ -18,7 +18,7 @@ mod sort;
 mod strided;
 
 pub(crate) use compute::push_compute;
-pub(crate) use fresh::{fresh_cast, fresh_filled};
+pub(crate) use fresh::fresh_filled;
 pub(crate) use here::{answered, change_here, compute_here, values_here};
 pub(crate) use kernel::{Kernel, open_onednn, vectors};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, fresh_copy, memory_stats, memory_trim, wrap};

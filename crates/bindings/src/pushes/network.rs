@@ -1,5 +1,5 @@
-//! Kernels beside convolutions, pooling and channels: of labels, tables, rows and recurrent layers. Each answers None for
-//! a dtype that it has not.
+//! Kernels besides convolutions, pooling and channels: of labels, tables, rows and recurrent layers. Each answers None
+//! for a dtype that it does not support.
 
 use super::kernel::{Kernel, refuse};
 use crate::interpreter::dtypes;
@@ -9,7 +9,7 @@ use weft_kernels::{
     Across, Cells, CrossEntropy, Gates, Generator, LayerNorm, Lookup, Mask, Mode, Neighbours, Sequence,
 };
 
-/// Cross entropy, or its gradient, of so many rows of so many classes; labels are classes of a dtype, or rows.
+/// Cross entropy of rows of classes, or its gradient. Labels are classes of a dtype, or rows.
 #[pyfunction]
 pub(crate) fn kernel_cross_entropy(
     name: String,
@@ -26,7 +26,7 @@ pub(crate) fn kernel_cross_entropy(
     Ok(own.step(dtype).map(|step| Kernel::of(name, operands, inputs, step)))
 }
 
-/// Normalisation of so many rows of a length, or its gradients.
+/// Normalisation of rows of a length, or its gradients.
 #[pyfunction]
 pub(crate) fn kernel_layer_norm(
     name: String,
@@ -40,7 +40,7 @@ pub(crate) fn kernel_layer_norm(
     Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, own.operands(), 3, step)))
 }
 
-/// So many numbers of a mask of dropout, by a generator's state of so many words, which is changed; None for another generator.
+/// A dropout mask of `count` numbers from a generator's state, which it changes; None for another kind of generator.
 #[pyfunction]
 pub(crate) fn kernel_mask(
     name: String,
@@ -55,8 +55,8 @@ pub(crate) fn kernel_mask(
     Ok(own.step(dtype).map(|step| Kernel::of(name, operands, 1, step).changing(1)))
 }
 
-/// Rows of a table that numbers of a dtype name, or the table's gradient; sizes are how many numbers and rows there are,
-/// and a row's length.
+/// Rows of a table by their numbers, which have a dtype, or the table's gradient. Sizes are the counts of numbers and
+/// of rows, and a row's length.
 #[pyfunction]
 pub(crate) fn kernel_lookup(
     name: String,
@@ -70,8 +70,8 @@ pub(crate) fn kernel_lookup(
     Ok(own.step(dtype).map(|step| Kernel::of(name, own.operands(dtype), 2, step)))
 }
 
-/// Sums over neighbouring channels, or normalisation by those of squares: scale, shift and power. Sizes are the product of
-/// the lengths before the channels, their number, the product of the lengths behind.
+/// Sums over neighbouring channels, or normalisation by sums of squares: scale, shift and power. Sizes are the product
+/// of the lengths before the channels, their number, and the product of the lengths behind.
 #[pyfunction]
 pub(crate) fn kernel_neighbours(
     name: String,
@@ -87,8 +87,7 @@ pub(crate) fn kernel_neighbours(
     Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, [size, size], 1, step)))
 }
 
-/// What a cell does element by element: "lstm", "gru", or the gradient of one, which ends in "_data"; of so many rows of
-/// states.
+/// The element-wise part of a cell: "lstm", "gru", or the gradient of one, which ends in "_data"; over rows of states.
 #[pyfunction]
 pub(crate) fn kernel_cells(
     name: String,
@@ -110,8 +109,8 @@ pub(crate) fn kernel_cells(
     Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, operands, inputs.len(), step)))
 }
 
-/// One direction of a recurrent layer, or its gradients but for those of the weights: "lstm", "gru", "tanh" or "relu"; sizes
-/// are steps, rows of a step, and elements of a row's state.
+/// One direction of a recurrent layer ("lstm", "gru", "tanh" or "relu"), or its gradients except those of the weights.
+/// Sizes are steps, rows of a step, and elements of a row's state.
 #[pyfunction]
 pub(crate) fn kernel_sequence(
     name: String,

@@ -23,12 +23,12 @@ pub(crate) struct Operator {
     pub(crate) engine: Py<Engine>,
     pub(crate) callable: Callable,
     pub(crate) variables: Vec<(Variable, AccessKind)>,
-    /// As they were given: a tensor may have moved by the next push.
+    /// The handles as given: a tensor may have moved by the next push.
     pub(crate) arrays: Vec<(Py<NDArray>, Access)>,
     pub(crate) priority: i32,
     pub(crate) name: Option<String>,
     pub(crate) device: weft_engine::Device,
-    /// Whether the device was named.
+    /// Whether the caller named the device.
     pub(crate) placed: bool,
     pub(crate) always_run: bool,
 }

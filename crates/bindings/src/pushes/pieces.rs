@@ -1,4 +1,4 @@
-//! Arrays that are put together out of others, and searches, without Python.
+//! Joins, rolls and searches without Python.
 
 use crate::array::moves::now;
 use crate::array::{NDArray, raised};
@@ -9,7 +9,7 @@ use weft_array::{Array, ArrayError, Layout, Piece, Which, push_extreme, push_pie
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
-/// The arrays' places in the result of a join, or None if that casts, or not all are in the host's memory.
+/// The arrays' places in the result of a join; None if it casts, or if not all are in the host's memory.
 fn joined(
     output: &Array,
     parts: &[Bound<'_, PyAny>],
@@ -45,8 +45,8 @@ fn joined(
     Some(Ok(pieces))
 }
 
-/// Pushes the copies of `parts` into `output`, end to end along an axis of it, or each at an index of that axis. Answers whether
-/// it has: arrays of other dtypes, and on devices, are left to others.
+/// Pushes copies of `parts` into `output`, end to end along one of its axes, or each at an index of that axis. False:
+/// some array has another dtype or is on a device, and nothing was pushed.
 pub(crate) fn join(
     output: &Bound<'_, NDArray>,
     parts: &[Bound<'_, PyAny>],
@@ -63,8 +63,8 @@ pub(crate) fn join(
     }
 }
 
-/// Pushes the copy of `from` to `to`, all of an array's elements or `output` itself, whose elements move along axes: those that leave at
-/// one end come in at the other. Answers whether it has.
+/// Pushes a copy of `from` to `to` with its elements moved along axes: those that leave at one end come in at the
+/// other. `to` has all elements of `output`, or is `output` itself. False: nothing was pushed.
 pub(crate) fn roll(output: &Bound<'_, NDArray>, from: &Array, to: &Array, shifts: &[(usize, isize)]) -> PyResult<bool> {
     let (shape, axes) = (&from.layout().shape, from.layout().shape.len());
     let fits = to.layout().shape == *shape && to.dtype() == from.dtype() && from.layout().size() > 0;
@@ -98,10 +98,10 @@ pub(crate) fn roll(output: &Bound<'_, NDArray>, from: &Array, to: &Array, shifts
     copy(output, cut.into_iter().map(on).collect(), "roll")
 }
 
-/// Axes along which elements move at most: the pieces are twice as many for each.
+/// Axes along which elements move at most. Each axis doubles the number of pieces.
 const MOVED: usize = 3;
 
-/// Some of the indices of an axis.
+/// The layout of some indices of an axis.
 fn part(layout: &Layout, axis: usize, start: usize, length: usize) -> Layout {
     let mut part = layout.clone();
     part.shape[axis] = length;
@@ -119,8 +119,8 @@ fn copy(output: &Bound<'_, NDArray>, pieces: Result<Vec<Piece>, ArrayError>, nam
     Ok(true)
 }
 
-/// Pushes the search for the largest or the smallest elements along an axis, or in all of `x`, whose places go into `output`.
-/// Answers whether it has: there is not a loop for each dtype and layout.
+/// Pushes the search for the largest or the smallest elements, along an axis or in all of `x`; their places go into
+/// `output`. False: there is no loop for this dtype and layout, and nothing was pushed.
 pub(crate) fn search(output: &Bound<'_, NDArray>, x: &NDArray, axis: Option<usize>, largest: bool) -> PyResult<bool> {
     let (py, to, from) = (output.py(), &output.get().inner, &x.inner);
     if !to.buffer().is_host() || !from.buffer().is_host() {

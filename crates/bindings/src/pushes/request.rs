@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use weft_array::{Step, recording};
 use weft_engine::{AccessKind, Accesses, PushOptions, Variable};
 
-/// What every kind of push takes besides its payload.
+/// The arguments that every kind of push takes besides its payload.
 pub(crate) struct Request<'a, 'py> {
     reads: Option<&'a Bound<'py, PyAny>>,
     mutates: Option<&'a Bound<'py, PyAny>>,
@@ -55,7 +55,7 @@ impl<'a, 'py> Request<'a, 'py> {
         self.enter(py, engine, payload, &held)
     }
 
-    /// The same, of which a hook is told before and after.
+    /// The same push, with calls of a hook before and after it.
     #[cold]
     fn push_watched<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P, held: &Held<'py>) -> PyResult<()> {
         let (payload, watched) = watching::before(py, engine, payload, self.options.name, &held.listed(py)?)?;
@@ -74,7 +74,7 @@ impl<'a, 'py> Request<'a, 'py> {
         submit(py, engine, payload, (&mut accesses, variables), &self.options)
     }
 
-    /// Makes an operator of it, whose accesses are checked now.
+    /// Makes an operator of the request. Its accesses are checked now.
     pub(crate) fn operator(self, engine: &Bound<'py, Engine>, callable: Callable) -> PyResult<Operator> {
         let (py, inner, options) = (engine.py(), &engine.get().inner, &self.options);
         let held = self.held()?;
@@ -97,7 +97,7 @@ impl<'a, 'py> Request<'a, 'py> {
     }
 }
 
-/// Pushes an op on variables alone, or appends it to the recording of this thread. The accesses are those of the variables.
+/// Pushes an op on variables alone, with their accesses, or appends it to the recording of this thread.
 #[inline]
 pub(crate) fn submit<'v, P: Traced>(
     py: Python<'_>,
@@ -112,7 +112,7 @@ pub(crate) fn submit<'v, P: Traced>(
     announce(py, &payload, options.name);
     payload
         .into_step()
-        // SAFETY: what is called on variables alone takes no arrays.
+        // SAFETY: a callable on variables alone takes no arrays.
         .and_then(|step| unsafe {
             recording::append_on_variables(Step::Opaque(step), &engine.inner, &variables(), options)
         })

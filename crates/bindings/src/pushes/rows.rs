@@ -12,8 +12,8 @@ use weft_array::{Array, DType, pick_rows};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
-/// A new array of the rows of `x` that a key of int64, or a mask, names; None where that takes more than a look at both. The
-/// tape hears it as `op`: of masks it is to know the positions, which are found elsewhere.
+/// A new array of the rows of `x` that a key selects, an array of int64 or a mask. None for calls that need more than a
+/// look at both. The tape hears it as `op`; for a mask it needs the positions, which are found elsewhere.
 #[pyfunction]
 pub(crate) fn fresh_rows(
     x: &Bound<'_, NDArray>,

@@ -1,7 +1,7 @@
-//! NumPy's inner loops, taken out of its ufuncs.
+//! NumPy's inner loops, taken from its ufuncs.
 
 use super::kinds;
-use crate::array::moves::{now, taken};
+use crate::array::moves::taken;
 use crate::array::operator::scalar;
 use crate::array::{NDArray, raised};
 use crate::cuda::elementwise::CudaLoop;
@@ -18,18 +18,17 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_void};
-use weft_array::{
-    Array, DType, Operand, Scalar, StridedLoop, cast_loop, choose_loop, push_elementwise, push_matmul, push_reduce,
-};
+use weft_array::{Array, DType, Operand, Scalar, StridedLoop, cast_loop, choose_loop, half_loop, push_elementwise};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
 type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
 
-/// Bytes of a result from which on its op has a name: that there is no memory for it is said with that. A small one would take longer.
+/// Bytes of a result from which on its op has a name, for the error when memory runs out. To name a small op would slow
+/// it down.
 const LARGE: usize = 1 << 20;
 
-/// The name that an op of a large result has.
+/// The name of an op with a large result.
 #[inline]
 pub(super) fn named<'a>(output: &Array, name: &'a str) -> Option<&'a str> {
     (output.bytes() >= LARGE).then_some(name)
@@ -51,24 +50,24 @@ struct UfuncObject {
     types: *const c_char,
 }
 
-/// One of NumPy's inner loops for exact dtypes. It runs on workers without the GIL.
+/// One of NumPy's inner loops for given dtypes. It runs on workers without the GIL.
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Loop {
     pub(crate) kernel: StridedLoop,
-    pub(super) dtypes: SmallVec<[DType; 3]>,
+    pub(crate) dtypes: SmallVec<[DType; 3]>,
     /// The ufunc's name.
     pub(crate) name: String,
-    /// What a reduction starts with.
+    /// The first value of a reduction.
     pub(crate) identity: Option<Scalar>,
-    /// Keeps the loop's code and data.
+    /// Keeps the loop's code and data alive.
     ufunc: Option<Py<PyAny>>,
-    /// What computes the same on devices; None if no kernel does.
+    /// The loop's kernels on devices; None inside if there are none.
     cuda: PyOnceLock<Option<Py<CudaLoop>>>,
 }
 
 #[pymethods]
 impl Loop {
-    /// The loop of `ufunc` for these dtypes, inputs first; None if NumPy has none that needs no GIL.
+    /// The loop of `ufunc` for these dtypes, inputs first; None if NumPy has none that runs without the GIL.
     #[staticmethod]
     pub(crate) fn of(ufunc: &Bound<'_, PyAny>, dtypes: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
         let py = ufunc.py();
@@ -81,7 +80,7 @@ impl Loop {
         }
         let wanted: SmallVec<[DType; 3]> =
             dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
-        // Integer powers raise for negative exponents, which takes the GIL.
+        // Integer powers raise for negative exponents, which needs the GIL.
         let name: String = ufunc.getattr("__name__")?.extract()?;
         let floating = |dtype: &DType| dtype.is_floating();
         if name == "power" && !wanted.iter().all(floating) {
@@ -93,10 +92,11 @@ impl Loop {
             find(object, &wanted)
         };
         let Some((function, data, inputs)) = found else { return Ok(None) };
-        // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
+        // SAFETY: NumPy's loops for numbers touch only their operands, and take them unaligned.
         let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
         let made = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0])).with_name(&name));
         let Some(kernel) = made else { return Ok(None) };
+        let kernel = half_loop(&name, kernel).map_or(kernel, |ours| ours.with_name(&name));
         // A loop with a signature has axes of its own, and NumPy's iterator nothing to say about them.
         let kernel = if ufunc.getattr("signature")?.is_none() {
             // SAFETY: it runs along one axis.
@@ -104,7 +104,7 @@ impl Loop {
         } else {
             kernel
         };
-        // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
+        // Not 0 for sums of floating-point numbers: the sum of -0.0 is -0.0, as in NumPy.
         let identity = match name.as_str() {
             "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
             "add" => Some(Scalar::Int(0)),
@@ -115,14 +115,14 @@ impl Loop {
         Ok(Some(Self { kernel, dtypes: wanted, name, identity, ufunc, cuda }))
     }
 
-    /// The loop of an activation, or of its gradient, over numbers of a dtype; None if there is none.
+    /// The loop of an activation, or of its gradient, for a dtype; None if there is none.
     #[staticmethod]
     fn activation(name: &str, dtype: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let dtype = dtypes::from_python(dtype)?;
         Ok(weft_kernels::activation(name, dtype).map(|kernel| Self::of_ours(kernel, &format!("nn.{name}"))))
     }
 
-    /// The loop that casts elements of one dtype to another, as NumPy does; None if there is none.
+    /// The loop that casts elements of one dtype to another by NumPy's rules; None if there is none.
     #[staticmethod]
     fn cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let dtypes = [dtypes::from_python(from_)?, dtypes::from_python(to)?];
@@ -135,7 +135,7 @@ impl Loop {
         Ok(Self::of_ours(choose_loop(dtypes::from_python(dtype)?), "where"))
     }
 
-    /// Whether it is called where elements of an output do not lie one after the other; another loop writes to a line first.
+    /// Whether it may write to an output with gaps between its elements; another loop writes to a line first.
     #[getter]
     fn takes_gaps(&self) -> bool {
         self.kernel.takes_gaps()
@@ -194,32 +194,6 @@ impl Loop {
         Ok(())
     }
 
-    /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
-    #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
-    fn reduce(&self, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>, axes: Vec<usize>) -> PyResult<()> {
-        let (output, x) = (now(output), now(x));
-        let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
-        self.check(0, from)?;
-        self.check(1, from)?;
-        self.check(2, to)?;
-        output.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
-        push_reduce(self.kernel, self.identity, to, from, &axes, Self::options(py, to, self.reduction()))
-            .map_err(|error| raised(py, error))
-    }
-
-    /// Pushes ``output = a @ b`` for arrays of at least two dimensions, none of them empty.
-    fn matmul(&self, output: &Bound<'_, NDArray>, a: &Bound<'_, NDArray>, b: &Bound<'_, NDArray>) -> PyResult<()> {
-        let (py, held) = (output.py(), [a, b, output].map(now));
-        let arrays = held.each_ref().map(|array| &array.get().inner);
-        for (at, array) in arrays.iter().enumerate() {
-            self.check(at, array)?;
-        }
-        let bytes = arrays[2].bytes() as u64;
-        held[2].get().owner().get().wait_for_room(py, bytes)?;
-        let options = PushOptions { bytes, ..Self::options(py, arrays[2], &self.name) };
-        push_matmul(self.kernel, arrays[2], arrays[0], arrays[1], options).map_err(|error| raised(py, error))
-    }
-
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
         format!("<weft._core.Loop {}>", names.join(", "))
@@ -231,14 +205,14 @@ impl Loop {
 }
 
 impl Loop {
-    /// A loop of ours, not of a ufunc.
+    /// A loop of weft's own, not of a ufunc.
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
         let kernel = kernel.with_name(name);
         let dtypes = kernel.dtypes().into();
         Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
     }
 
-    /// What a reduction by this loop is called.
+    /// The name of a reduction by this loop.
     pub(crate) fn reduction(&self) -> &str {
         match self.name.as_str() {
             "add" => "sum",
@@ -256,7 +230,7 @@ impl Loop {
         PushOptions { note, name: named(output, name), ..PushOptions::default() }
     }
 
-    /// The kernels that compute the same on devices, if there are any.
+    /// The kernels of the same loop on devices, if there are any.
     pub(crate) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
         let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
             let Some(ufunc) = &self.ufunc else { return Ok(None) };
@@ -281,7 +255,7 @@ impl Loop {
     }
 }
 
-/// Picoseconds that NumPy's loops of this name take for an element, about, beside those for its bytes.
+/// Picoseconds that NumPy's loops of this name take for an element, about, besides those for its bytes.
 fn effort(name: &str, dtype: DType) -> u16 {
     match name {
         _ if dtype == DType::Float16 => UNKNOWN,
@@ -298,7 +272,7 @@ fn effort(name: &str, dtype: DType) -> u16 {
     }
 }
 
-/// The same of any other loop.
+/// The same for any other loop.
 const UNKNOWN: u16 = 4000;
 
 fn arrays<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDArray>; 1]>> {
@@ -314,7 +288,7 @@ unsafe fn find(object: &UfuncObject, wanted: &[DType]) -> Option<(Function, *mut
         return None;
     }
     for at in 0..usize::try_from(object.ntypes).ok()? {
-        // SAFETY: the tables have as many rows as `ntypes` says, of `nargs` types each.
+        // SAFETY: the tables have `ntypes` rows of `nargs` types each.
         let (types, function, data) = unsafe {
             let types = std::slice::from_raw_parts(object.types.add(at * operands), operands);
             let data = if object.data.is_null() { std::ptr::null_mut() } else { *object.data.add(at) };

@@ -1,7 +1,6 @@
 //! The arguments of an op besides its operands.
 
 use super::outline::Outline;
-use crate::interpreter::dtypes;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,8 +14,6 @@ pub(crate) enum Attributes {
     Known(Py<PyAny>),
     /// The shape of the result.
     Shape,
-    /// The dtype of the result.
-    DType,
     /// Of a part of an array of so many axes.
     Key(Py<PyAny>, usize),
 }
@@ -38,10 +35,6 @@ impl Attributes {
                 let shape = result().map(|outline| outline.shape);
                 found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
             }
-            Self::DType => {
-                let dtype = result().map(|outline| outline.dtype);
-                found.set_item(intern!(py, "dtype"), dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose()?)?;
-            }
             Self::Key(key, count) => {
                 let encode = py.import("weft._ops.indexing")?.getattr("encode")?;
                 found.set_item(intern!(py, "key"), encode.call1((key, count))?)?;
@@ -53,7 +46,7 @@ impl Attributes {
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Known(object) | Self::Key(object, _) => visit.call(object),
-            Self::None | Self::Shape | Self::DType => Ok(()),
+            Self::None | Self::Shape => Ok(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The state that all views of one memory share.
 
-use super::marks::{Mark, Why};
+use super::marks::Mark;
 use super::node::{Entry, TapeNode};
 use crate::interpreter::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -105,10 +105,7 @@ impl Family {
     /// Notes that a heard op has written the elements of `array`; answers the generation.
     pub(crate) fn add(&self, array: &Array, entry: Entry) -> u64 {
         let range = array.range();
-        let mark = self
-            .original
-            .is_none()
-            .then(|| Mark::new(array.buffer(), if entry.node.get().is_leaf() { Why::Leaf } else { Why::Written }));
+        let mark = self.original.is_none().then(|| Mark::new(array.buffer(), entry.node.get().why()));
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.generation += 1;
         let generation = log.generation;
@@ -142,9 +139,15 @@ impl Family {
 
     /// Notes that the elements of `array` were written, if some are saved.
     pub(crate) fn wrote(&self, py: Python<'_>, array: &Array) {
-        let mut log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = || self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log().saved == 0 {
+            return;
+        }
+        // Without the lock: up to CPython 3.11 to make a frame's object may collect garbage, which runs Python.
+        let place = Location::here(py);
+        let mut log = log();
         if log.saved > 0 {
-            log.writes.push(Write { range: array.range(), place: Location::here(py) });
+            log.writes.push(Write { range: array.range(), place });
         }
     }
 

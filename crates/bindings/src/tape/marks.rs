@@ -10,6 +10,7 @@ use weft_array::Buffer;
 #[derive(Default)]
 struct Counts {
     leaves: usize,
+    inputs: usize,
     written: usize,
     left: usize,
 }
@@ -19,6 +20,8 @@ struct Counts {
 pub(crate) enum Why {
     /// A leaf lies there.
     Leaf,
+    /// A leaf whose gradient is stored by nobody lies there.
+    Input,
     /// A heard op has written there.
     Written,
     /// A handle that a recording may have met there is on other memory now.
@@ -29,6 +32,7 @@ impl Counts {
     fn of(&mut self, why: Why) -> &mut usize {
         match why {
             Why::Leaf => &mut self.leaves,
+            Why::Input => &mut self.inputs,
             Why::Written => &mut self.written,
             Why::Left => &mut self.left,
         }
@@ -85,15 +89,15 @@ impl Drop for Mark {
         marks.generation += 1;
         if let Some(counts) = marks.known.get_mut(&self.address()) {
             *counts.of(self.why) -= 1;
-            if counts.leaves + counts.written + counts.left == 0 {
+            if counts.leaves + counts.inputs + counts.written + counts.left == 0 {
                 marks.known.remove(&self.address());
             }
         }
     }
 }
 
-/// How the tape knew some buffers: 0 not by themselves, 1 for a leaf, 2 for what was written; and four times as many handles
-/// as were on them once.
+/// How the tape knew some buffers: 0 not by themselves, 1 for a leaf, 2 for what was written, 3 for a leaf whose gradient
+/// nobody stores; and four times as many handles as were on them once.
 pub(crate) struct Standings {
     buffers: Vec<(Weak<Buffer>, u64)>,
     /// Up to which generation it is known to be so still.
@@ -134,7 +138,12 @@ impl Standings {
 impl Marks {
     fn standing(&self, buffer: *const Buffer) -> u64 {
         let Some(counts) = self.known.get(&buffer.addr()) else { return 0 };
-        let known = if counts.leaves > 0 { 1 } else { u64::from(counts.written > 0) * 2 };
+        let known = match counts {
+            Counts { leaves: 1.., .. } => 1,
+            Counts { inputs: 1.., .. } => 3,
+            Counts { written: 1.., .. } => 2,
+            _ => 0,
+        };
         known + 4 * counts.left as u64
     }
 }

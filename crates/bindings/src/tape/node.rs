@@ -3,6 +3,7 @@
 use super::attributes::Attributes;
 use super::family::Family;
 use super::listen;
+use super::marks::Why;
 use super::outline::Outline;
 use crate::engine::Engine;
 use crate::interpreter::errors;
@@ -73,6 +74,8 @@ pub(crate) struct TapeNode {
     pub(crate) place: Location,
     /// A weak reference to the handle of a leaf.
     pub(crate) leaf: Option<Py<PyAny>>,
+    /// Of a leaf, whether walks back yield it by themselves: its gradient is stored.
+    pub(crate) stores: bool,
     /// Gone once its gradient was computed for good.
     pub(crate) parts: Mutex<Option<Parts>>,
 }
@@ -118,13 +121,13 @@ impl TapeNode {
         outputs: Outputs,
     ) -> Self {
         let parts = Mutex::new(Some(Parts { attributes, inputs, outputs }));
-        Self { order: next_order(), op: Some(op), place: Location::here(py), leaf: None, parts }
+        Self { order: next_order(), op: Some(op), place: Location::here(py), leaf: None, stores: false, parts }
     }
 
     pub(crate) fn of_leaf(py: Python<'_>, outline: Outline) -> Self {
         let outputs = Outputs::from_iter([Value::Outline(outline)]);
         let parts = Mutex::new(Some(Parts { attributes: Attributes::None, inputs: Inputs::new(), outputs }));
-        Self { order: next_order(), op: None, place: Location::here(py), leaf: None, parts }
+        Self { order: next_order(), op: None, place: Location::here(py), leaf: None, stores: true, parts }
     }
 
     pub(crate) fn parts(&self) -> MutexGuard<'_, Option<Parts>> {
@@ -139,9 +142,19 @@ impl TapeNode {
         }
     }
 
-    pub(crate) fn with_handle(mut self, handle: Py<PyAny>) -> Self {
+    pub(crate) fn with_handle(mut self, handle: Py<PyAny>, stores: bool) -> Self {
         self.leaf = Some(handle);
+        self.stores = stores;
         self
+    }
+
+    /// Why the memory of its result is marked.
+    pub(crate) fn why(&self) -> Why {
+        match (self.is_leaf(), self.stores) {
+            (true, true) => Why::Leaf,
+            (true, false) => Why::Input,
+            (false, _) => Why::Written,
+        }
     }
 
     pub(crate) fn is_leaf(&self) -> bool {

@@ -35,7 +35,7 @@ impl Op {
     }
 }
 
-/// Where an operand of an instruction is.
+/// The place of an instruction's operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Place {
@@ -45,7 +45,7 @@ pub(super) enum Place {
     B,
     /// A tile in memory.
     Memory,
-    /// One vector in memory, which stands for all of a tile.
+    /// One vector in memory, in place of a whole tile.
     Splat,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Instruction {
     pub(super) splat: u16,
 }
 
-/// The code of an op on two operands, or of one on one operand, which is given twice.
+/// The code of an op on two operands; an op on one operand is given it twice.
 pub(super) const fn code(op: Op, to: Place, left: Place, right: Place) -> u16 {
     (((op as u16) * 2 + (to as u16)) * 4 + (left as u16)) * 4 + (right as u16)
 }

@@ -1,9 +1,9 @@
-//! From loops to a program: which values are in registers, which in memory, and when they are stored.
+//! From loops to a program: the choice of registers or memory for values, and the moments of stores.
 //!
-//! A *value* is the result of a loop, or the content of a part before the chain. Its home is the part that its loop writes. It is
-//! stored there at once if it is read after the chain, else only if its register is needed before its last use. Instructions stay in
-//! the order of their loops. A part is never stored before its loop would have written it, nor read after a later loop has: so
-//! operands may share memory wherever the loops allow it.
+//! A *value* is the result of a loop, or the content of a part before the chain. Its home is the part that its loop
+//! writes. It is stored there at once if it is read after the chain, else only if its register is needed before its
+//! last use. Instructions stay in the order of their loops. A part is never stored before its loop would have written
+//! it, nor read after a later loop has: so operands may share memory wherever the loops allow it.
 
 use super::code::{Instruction, Op, Place, STORE_A, STORE_B, code};
 use super::{Home, Input, Line, Splat};
@@ -34,13 +34,13 @@ enum Operand {
 pub(super) struct Compiler<'a> {
     lines: &'a [Line],
     values: Vec<Value>,
-    /// Of each loop.
+    /// By loop.
     operands: Vec<Vec<Operand>>,
     /// The values in the registers.
     registers: [Option<usize>; 2],
-    /// Whether a part is a slot in which one tile takes the place of the one before it.
+    /// Whether a part is a slot with room for one tile, which each tile overwrites.
     kept: Box<dyn Fn(Part) -> bool + 'a>,
-    /// Parts that are copied to a tile of the chain's own, and where that is.
+    /// Parts that are copied to a tile of the chain's own, and the number of that tile.
     copied: BTreeMap<Part, u16>,
     pub(super) program: Vec<Instruction>,
     pub(super) homes: Vec<Home>,
@@ -49,7 +49,8 @@ pub(super) struct Compiler<'a> {
 
 const REGISTERS: [Place; 2] = [Place::A, Place::B];
 
-/// Reads of a part from which on it is copied first: it may not be aligned, and a load across cache lines takes twice as long.
+/// Reads of a part from which on it is copied first: it may be unaligned, and a load across cache lines takes twice as
+/// long.
 const OFTEN: usize = 4;
 
 impl<'a> Compiler<'a> {
@@ -98,7 +99,7 @@ impl<'a> Compiler<'a> {
         Self { lines, values, operands, registers: [None; 2], kept, copied, program, homes, splats }
     }
 
-    /// Nothing if it has more operands than an instruction tells apart.
+    /// None if it has more operands than an instruction can number.
     pub(super) fn compile(mut self) -> Option<Self> {
         self.copy()?;
         for at in 0..self.lines.len() {
@@ -107,7 +108,7 @@ impl<'a> Compiler<'a> {
         Some(self)
     }
 
-    /// Copies the parts that are often read to aligned tiles, while the registers are free.
+    /// Copies the parts with many reads to aligned tiles, while the registers are free.
     fn copy(&mut self) -> Option<()> {
         let mut reads: BTreeMap<Part, usize> = BTreeMap::new();
         for operand in self.operands.iter().flatten() {
@@ -127,12 +128,12 @@ impl<'a> Compiler<'a> {
         Some(())
     }
 
-    /// How many tiles of its own the chain needs.
+    /// The number of the chain's own tiles.
     pub(super) fn tiles(&self) -> usize {
         self.copied.len()
     }
 
-    /// Whether a value is read after the loop `at`.
+    /// The next loop after `at` that reads a value.
     fn next_use(&self, value: usize, at: usize) -> Option<usize> {
         self.values[value].readers.iter().copied().find(|reader| *reader > at)
     }
@@ -170,7 +171,7 @@ impl<'a> Compiler<'a> {
         Some(())
     }
 
-    /// A register for the result of a loop, whose value is needed no longer, or is stored.
+    /// A register for the result of a loop. Its old value is needed no longer, or is stored.
     fn register(&mut self, at: usize) -> Option<Place> {
         let uses = self.registers.map(|value| value.and_then(|value| Some((self.next_use(value, at)?, value))));
         let to = match uses {
@@ -193,7 +194,7 @@ impl<'a> Compiler<'a> {
         Some(place)
     }
 
-    /// Where an operand is, and its number.
+    /// The place of an operand, and its number.
     fn place(&mut self, operand: Operand) -> Option<(Place, u16)> {
         match operand {
             Operand::Value(value) => match self.registers.iter().position(|held| *held == Some(value)) {

@@ -1,15 +1,15 @@
 //! Machines for floating-point numbers in the vectors of x86-64.
 //!
-//! Sums and products are written as instructions: of two NaNs the first operand's bits come out, and a compiler may swap the operands
-//! of a commutative op. It cannot swap those of a difference or a quotient.
+//! Sums and products are written as instructions: of two NaNs the first operand's bits come out, and a compiler may
+//! swap the operands of a commutative op. It cannot swap those of a difference or a quotient.
 
-#![allow(clippy::wildcard_imports)] // of dozens of intrinsics
+#![allow(clippy::wildcard_imports)] // dozens of intrinsics
 
 use super::machine::{each, machine};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-/// A sum or a product of two vectors, whose operands stay in this order, by an instruction of three operands.
+/// A sum or a product of two vectors with operands in this order, by an instruction of three operands.
 macro_rules! ordered {
     ($instruction:literal, $class:ident, $left:expr, $right:expr) => {{
         let (left, right) = ($left, $right);

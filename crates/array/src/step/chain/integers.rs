@@ -1,7 +1,7 @@
-//! Machines for integers in the vectors of x86-64. Sums, differences and products have the same bits with a sign and without; the
-//! order is that of signed integers.
+//! Machines for integers in the vectors of x86-64. Sums, differences and products have the same bits with a sign and
+//! without. The order is that of signed integers.
 
-#![allow(clippy::wildcard_imports)] // of dozens of intrinsics
+#![allow(clippy::wildcard_imports)] // dozens of intrinsics
 
 use super::machine::{each, machine};
 use std::arch::x86_64::*;
@@ -50,7 +50,7 @@ machine! {
     }
 }
 
-/// The products of 64-bit integers, from those of 32 bits: AVX2 has no others.
+/// The products of 64-bit integers, made from those of 32 bits, because AVX2 has no others.
 #[target_feature(enable = "avx2")]
 fn products(x: __m256i, y: __m256i) -> __m256i {
     let crossed = _mm256_mullo_epi32(x, _mm256_shuffle_epi32::<0b10_11_00_01>(y));

@@ -5,7 +5,7 @@
 
 use super::code::Instruction;
 
-/// Where the tiles of an operand are: the start of the operand, and a mask on the offset of a tile. The mask is 0 where all tiles
+/// The tiles of an operand: the start of the operand, and a mask on the offset of a tile. The mask is 0 if all tiles
 /// share one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Address {
@@ -13,15 +13,15 @@ pub(super) struct Address {
     pub(super) mask: usize,
 }
 
-/// Bytes from splat to splat: the largest vectors.
+/// Bytes from splat to splat: those of the largest vectors.
 pub(super) const SPLAT: usize = 64;
 
 /// A machine for one type of elements and one kind of vectors.
 ///
 /// # Safety
 ///
-/// The processor has these vectors. The program was made for the type and for so many addresses and splats; each address reaches as
-/// many tiles as are asked for, or one if its mask is 0.
+/// The processor has these vectors. The program was made for the type and for this many addresses and splats. Each
+/// address reaches `tiles` tiles, or one if its mask is 0.
 pub(super) type Run = unsafe fn(program: &[Instruction], addresses: &[Address], splats: *const u8, tiles: usize);
 
 /// Evaluates an expression of two operands for each vector of a register.
@@ -34,8 +34,8 @@ macro_rules! each {
     };
 }
 
-/// A machine: its name, the features that it needs, its vectors, vectors of a tile, how they are loaded and stored, and an expression
-/// for each op.
+/// A machine: its name, the features that it needs, its vectors, vectors of a tile, their loads and stores, and an
+/// expression for each op.
 macro_rules! machine {
     (
         $name:ident, $(#[$feature:meta])?
@@ -61,7 +61,7 @@ macro_rules! machine {
                 let offset = tile * COUNT * BYTES;
                 let (mut a, mut b) = ([$zero; COUNT], [$zero; COUNT]);
                 for instruction in program {
-                    // SAFETY: the caller's promise; there is an address at least, which is that of the number 0.
+                    // SAFETY: the caller's promise; there is at least one address, that of the number 0.
                     let address = unsafe { *addresses.get_unchecked(usize::from(instruction.address)) };
                     let start = address.start.wrapping_add(offset & address.mask);
                     let splat = splats.wrapping_add(usize::from(instruction.splat) * SPLAT);
@@ -108,7 +108,7 @@ macro_rules! machine {
                             )*
                             STORE_A => for at in 0..COUNT { $store(start.wrapping_add(at * BYTES), a[at]); },
                             STORE_B => for at in 0..COUNT { $store(start.wrapping_add(at * BYTES), b[at]); },
-                            // SAFETY: programs are made of these.
+                            // SAFETY: programs have no other codes.
                             _ => std::hint::unreachable_unchecked(),
                         }
                     }

@@ -5,11 +5,11 @@
 //! | `code` | instructions |
 //! | `machine` | the loop over tiles and instructions, written once |
 //! | `floats`, `integers`, `plain` | the machines: that loop for kinds of vectors and types of elements |
-//! | `vectors` | which of them this processor runs |
+//! | `vectors` | the choice of machines for this processor |
 //! | `compile` | the program of a chain: allocation of registers, stores |
 //!
-//! Of two NaNs either may come out of an op, and NumPy's loops choose differently at the end of an array. So the loops themselves
-//! run the elements after the last tile if one of the results there is NaN.
+//! Of two NaNs either may come out of an op, and NumPy's loops choose differently at the end of an array. So the loops
+//! themselves run the elements after the last tile if one of the results there is NaN.
 
 mod code;
 mod compile;
@@ -48,24 +48,24 @@ pub(super) enum Input {
     Number([u8; 16]),
 }
 
-/// Where tiles of an operand lie.
+/// The tiles of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Home {
     part: Part,
-    /// The number of the tile of the chain's own that holds a copy of the part, if it does.
+    /// The number of the chain's own tile that holds a copy of the part, if there is one.
     own: Option<usize>,
-    /// Whether one tile takes the place of the one before it.
+    /// Whether each tile overwrites the one before it.
     is_kept: bool,
     /// Whether the content before the chain is read.
     is_read: bool,
     is_written: bool,
 }
 
-/// Chains run so many elements, or a multiple of it: whole tiles of any machine, and whole vectors of NumPy's loops, whatever their
-/// width. So these treat the rest as they treat the end of the array.
+/// Chains run a multiple of this many elements: whole tiles of any machine, and whole vectors of NumPy's loops of any
+/// width. So NumPy's loops treat the rest as they treat the end of the array.
 pub(super) const ROUND: usize = 192;
 
-/// Fewer elements than these are not left to loops, which may take few in another way than the end of many.
+/// Fewer elements than these are not left to loops, which may treat few elements unlike the end of many.
 pub(super) const SHORT: usize = 64;
 
 /// A number as a vector of any width.
@@ -83,12 +83,12 @@ impl Splat {
 
 type Addresses = SmallVec<[Address; 16]>;
 
-/// Some loops as one program.
+/// Several loops as one program.
 pub(super) struct Chain {
     program: Vec<Instruction>,
     homes: Vec<Home>,
     splats: Vec<Splat>,
-    /// Tiles of its own.
+    /// The number of its own tiles.
     tiles: usize,
     machine: Machine,
     dtype: DType,
@@ -96,10 +96,10 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// The program of these loops on elements of a type, for vectors that this processor has. `is_read_after` says which slots are
-    /// read after it; slots that it reads before it writes them hold values of earlier loops.
+    /// The program of these loops on elements of a type, for vectors that this processor has. `is_read_after` tells the
+    /// slots that are read afterwards. Slots that it reads before it writes them hold values of earlier loops.
     ///
-    /// Nothing if no machine takes them.
+    /// None if no machine takes them.
     pub(super) fn new(
         lines: &[Line],
         dtype: DType,
@@ -114,16 +114,17 @@ impl Chain {
         let tiles = compiled.tiles();
         let Compiler { program, homes, splats, .. } = compiled;
         if homes.is_empty() {
-            return None; // nothing is written
+            return None; // it writes nothing
         }
         Some(Self { program, homes, splats, tiles, machine, dtype, item: dtype.size() })
     }
 
-    /// Runs so many elements, or the most of them, and says how many these are. `start` says where the first element of a part is.
+    /// Runs all of `count` elements, or most of them, and returns their number. `start` gives the first element of a
+    /// part.
     ///
     /// # Safety
     ///
-    /// The parts have so many elements of the chain's type, to which this call has exclusive access.
+    /// The parts have this many elements of the chain's type, and this call has exclusive access to them.
     pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
         thread_local! {
             static OWN: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
@@ -146,31 +147,31 @@ impl Chain {
         }
         let from = |part| start(part).wrapping_add(done * self.item);
         let copy = |number: usize| tile(self.tiles + 2 * number);
-        // SAFETY: the caller's promise, of the elements that are left.
+        // SAFETY: the caller's promise for the elements that are left.
         let all = unsafe { self.run_rest(from, kept, copy, count - done) };
         OWN.set(own);
         if all { count } else { done }
     }
 
-    /// Splats that a round of elements takes.
+    /// The splats in a round of elements.
     fn round(&self) -> usize {
         (ROUND * self.item).div_ceil(SPLAT)
     }
 
     /// # Safety
     ///
-    /// The addresses are of the homes, each of so many tiles, or of one if its mask is 0.
+    /// The addresses are those of the homes, each of `tiles` tiles, or of one if its mask is 0.
     unsafe fn run_tiles(&self, addresses: &[Address], tiles: usize) {
         // SAFETY: the caller's promise; the program was made for these homes and splats, and the processor has the vectors.
         unsafe { (self.machine.run)(&self.program, addresses, self.splats.as_ptr().cast(), tiles) };
     }
 
-    /// Runs the elements after the last tile, on copies. Answers no if a result is NaN, and has changed nothing then.
+    /// Runs the elements after the last tile, on copies. Returns false, without a change, if a result is NaN.
     ///
     /// # Safety
     ///
-    /// As for [`run`](Self::run); `from` says where these elements are, `kept` where a tile is kept, and `copy` where there is room for
-    /// two rounds of a home's elements.
+    /// As for [`run`](Self::run); `from` gives the places of these elements, `kept` that of a kept tile, and `copy`
+    /// room for two rounds of a home's elements.
     unsafe fn run_rest(
         &self,
         from: impl Fn(Part) -> *mut u8,
@@ -187,7 +188,7 @@ impl Chain {
                 return Address { start: kept(home), mask: 0 };
             }
             if home.is_read {
-                // SAFETY: the part has so many elements, and the copy room for them.
+                // SAFETY: the part has this many elements, and the copy has room for them.
                 unsafe { from(home.part).copy_to_nonoverlapping(copy(number), bytes) };
             }
             Address { start: copy(number), mask: usize::MAX }
@@ -196,11 +197,11 @@ impl Chain {
         // SAFETY: fewer elements than two rounds are left, and tiles divide a round.
         unsafe { self.run_tiles(&addresses, count.div_ceil(self.machine.tile)) };
         let written = || self.homes.iter().enumerate().filter(|(_, home)| home.is_written && !home.is_kept);
-        // SAFETY: copies have so many elements of the chain's type.
+        // SAFETY: copies have this many elements of the chain's type.
         let are_numbers = written().all(|(number, _)| unsafe { self.are_numbers(copy(number), count) });
         if are_numbers {
             for (number, home) in written() {
-                // SAFETY: the part has so many elements, and this call has exclusive access to them.
+                // SAFETY: the part has this many elements, and this call has exclusive access to them.
                 unsafe { from(home.part).copy_from_nonoverlapping(copy(number), bytes) };
             }
         }
@@ -209,7 +210,7 @@ impl Chain {
 
     /// # Safety
     ///
-    /// There are so many elements of the chain's type.
+    /// There are this many elements of the chain's type.
     unsafe fn are_numbers(&self, start: *const u8, count: usize) -> bool {
         let mut elements = 0..count;
         // SAFETY: the caller's promise.
@@ -231,19 +232,19 @@ impl Chain {
         self.item
     }
 
-    /// How many instructions it takes for a tile.
+    /// The number of its instructions for a tile.
     #[cfg(test)]
     fn instructions(&self) -> usize {
         self.program.len()
     }
 }
 
-/// Whether a machine gives the bits that a loop gave.
+/// Whether a machine produced the same bits as a loop.
 ///
 /// # Safety
 ///
-/// The pointers are to the loop's operands: so many elements of its type, whole tiles of any machine, or one where `form` says that
-/// it is a number for all.
+/// The pointers are to the loop's operands. Each has `count` elements of its type, whole tiles of any machine, or one
+/// if `form` says that it is a number for all.
 pub(super) unsafe fn stands_in(
     exact: Exact,
     kernel: &StridedLoop,
@@ -269,9 +270,9 @@ pub(super) unsafe fn stands_in(
     let mut own = vec![0_u8; bytes];
     let own_start = own.as_mut_ptr();
     let start = |part: Part| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
-    // SAFETY: the caller's promise; the output is ours.
+    // SAFETY: the caller's promise; the output belongs to this function.
     let done = unsafe { chain.run(start, count) };
-    // SAFETY: the last operand is the output, of as many elements.
+    // SAFETY: the last operand is the output, with as many elements.
     done == count && unsafe { std::slice::from_raw_parts(pointers[kernel.inputs()], bytes) } == own
 }
 

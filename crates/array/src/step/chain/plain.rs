@@ -4,7 +4,7 @@ use super::machine::{each, machine};
 
 /// # Safety
 ///
-/// There are so many numbers.
+/// There are this many numbers.
 #[inline]
 unsafe fn load<T: Copy, const COUNT: usize>(from: *const u8) -> [T; COUNT] {
     // SAFETY: the caller's promise.
@@ -13,14 +13,14 @@ unsafe fn load<T: Copy, const COUNT: usize>(from: *const u8) -> [T; COUNT] {
 
 /// # Safety
 ///
-/// There is room for so many numbers.
+/// There is room for this many numbers.
 #[inline]
 unsafe fn store<T: Copy, const COUNT: usize>(to: *mut u8, x: [T; COUNT]) {
     // SAFETY: the caller's promise.
     unsafe { to.cast::<[T; COUNT]>().write_unaligned(x) }
 }
 
-/// The lesser of two numbers as NumPy has it: the first if it is NaN or less, else the second.
+/// The lesser of two numbers by NumPy's rule: the first if it is NaN or less, else the second.
 macro_rules! minimum {
     ($x:expr, $y:expr) => {
         if $x.is_nan() || $x < $y { $x } else { $y }
@@ -34,7 +34,8 @@ macro_rules! maximum {
     };
 }
 
-/// An expression for each of four numbers, or of two. Written out, it becomes vectors; a loop may stay one.
+/// An expression for each of four numbers, or of two. Written out, it becomes vectors; the compiler may leave a loop as
+/// it is.
 macro_rules! each_of_4 {
     (|$at:ident| $made:expr) => {
         [

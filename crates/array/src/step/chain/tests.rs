@@ -113,7 +113,7 @@ fn looped(lines: &[Line]) -> Memory {
 }
 
 fn bits(values: &[f32], count: usize) -> Vec<u32> {
-    // Which of two NaNs comes out is up to the loops.
+    // The loops decide which of two NaNs comes out.
     values[..count].iter().map(|value| if value.is_nan() { u32::MAX } else { value.to_bits() }).collect()
 }
 
@@ -130,7 +130,7 @@ proptest! {
             let mut memory = memory();
             let starts: BTreeMap<Part, *mut u8> =
                 memory.iter_mut().map(|(part, values)| (*part, values.as_mut_ptr().cast())).collect();
-            // SAFETY: each part has so many elements, and this test alone has them.
+            // SAFETY: each part has this many elements, and only this test has them.
             let done = unsafe { chain.run(|part| starts[&part], COUNT) };
             prop_assert!(done == COUNT || done == COUNT / 256 * 256);
             for number in 0..ARRAYS + SLOTS {

@@ -1,4 +1,4 @@
-//! Which machines this processor runs.
+//! The choice of machines for this processor.
 
 use super::machine::Run;
 use super::plain;
@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 /// Kinds of vectors, the narrowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::step) enum Vectors {
-    /// Those that the compiler finds for any processor.
+    /// The vectors that the compiler finds for any processor.
     Plain,
     /// 128 bits.
     #[cfg(target_arch = "x86_64")]
@@ -23,7 +23,7 @@ pub(in crate::step) enum Vectors {
     Avx512,
 }
 
-/// A machine, and how many elements a tile of it has.
+/// A machine, and the number of elements in its tile.
 #[derive(Clone, Copy)]
 pub(super) struct Machine {
     pub(super) run: Run,
@@ -35,7 +35,7 @@ impl Vectors {
     pub(in crate::step) fn all() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         {
-            let sse2 = cfg!(not(miri)); // which reads no assembly
+            let sse2 = cfg!(not(miri)); // Miri runs no assembly
             let (avx2, avx512) = (is_x86_feature_detected!("avx2"), is_x86_feature_detected!("avx512f"));
             let avx512 = avx512 && is_x86_feature_detected!("avx512dq");
             [(Self::Plain, true), (Self::Sse2, sse2), (Self::Avx2, avx2), (Self::Avx512, avx512)]
@@ -48,7 +48,7 @@ impl Vectors {
         }
     }
 
-    /// The kind that chains run on: the widest, or the one that the environment names in `WEFT_VECTORS`.
+    /// The kind for chains: the widest, or the one that `WEFT_VECTORS` in the environment names.
     pub(in crate::step) fn chosen() -> Self {
         static CHOSEN: LazyLock<Vectors> = LazyLock::new(|| {
             let name = std::env::var("WEFT_VECTORS").unwrap_or_default();
