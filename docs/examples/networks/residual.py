@@ -10,11 +10,11 @@ class Block(layer.Layer):
     def __init__(self, channels: int, stride: int) -> None:
         super().__init__()
         self.conv1 = layer.Conv2d(channels, 3, stride=stride, padding=1, bias=False)
-        self.norm1 = layer.BatchNorm2d()
+        self.norm1 = layer.BatchNorm2d(momentum=0.1)
         self.conv2 = layer.Conv2d(channels, 3, padding=1, bias=False)
-        self.norm2 = layer.BatchNorm2d()
+        self.norm2 = layer.BatchNorm2d(momentum=0.1)
         self.shortcut = layer.Conv2d(channels, 1, stride=stride, bias=False) if stride > 1 else None
-        self.norm = layer.BatchNorm2d()
+        self.norm = layer.BatchNorm2d(momentum=0.1)
 
     def forward(self, x: weft.NDArray) -> weft.NDArray:
         """Return the sum of both ways."""
@@ -29,7 +29,7 @@ class ResNet18(model.Model):
     def __init__(self) -> None:
         super().__init__()
         self.conv = layer.Conv2d(64, 3, padding=1, bias=False)
-        self.norm = layer.BatchNorm2d()
+        self.norm = layer.BatchNorm2d(momentum=0.1)
         self.blocks = [Block(64 << at // 2, 2 if at % 2 == 0 < at else 1) for at in range(8)]
         self.linear = layer.Linear(10)
         self.loss = layer.SoftMaxCrossEntropy()
