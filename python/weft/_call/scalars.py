@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -127,9 +127,10 @@ def assigned(value: Any, dtype: DType) -> bool | int | float | complex | None:
     2
     """
     if isinstance(value, np.generic):
-        if dtype.kind != "i" or not isinstance(value, np.integer | np.floating):
+        number = cast("Any", value)
+        if dtype.kind != "i" or number.dtype.kind not in "iuf":
             return None
-        return element(int(value) if np.isfinite(value) else float(value), dtype)
+        return element(int(number) if np.isfinite(number) else float(number), dtype)
     return element(value, dtype) if isinstance(value, bool | int | float | complex) else None
 
 

@@ -139,7 +139,7 @@ class Operators(Symbolic):
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """Return the elements in another shape, given as lengths or as one tuple."""
-        given = (shape[0] if len(shape) == 1 else shape,) if shape or "shape" not in options else ()
+        given: tuple[Any, ...] = (shape[0] if len(shape) == 1 else shape,) if shape or "shape" not in options else ()
         return namespace.reshape(self, *given, **options)
 
     def transpose(self, *order: Any, **options: Any) -> Any:

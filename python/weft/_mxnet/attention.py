@@ -50,9 +50,10 @@ def _check(s: Any, known: Any, count: int) -> None:
 
 
 def _own_scores(s: Any, ins: Shapes, outs: Shapes) -> None:
-    _check(s, ins[0], 3)
-    if ins[0] is not None:
-        outs.learn(0, (_times(ins[0][1], s.heads), ins[0][0], ins[0][0]))
+    known = ins[0]
+    _check(s, known, 3)
+    if known is not None:
+        outs.learn(0, (_times(known[1], s.heads), known[0], known[0]))
 
 
 @operator(
@@ -85,10 +86,11 @@ def _selfatt_valatt(s: Any, data: Any, attention: Any) -> Any:
 
 
 def _other_scores(s: Any, ins: Shapes, outs: Shapes) -> None:
-    _check(s, ins[0], 1)
-    _check(s, ins[1], 2)
-    if ins[0] is not None and ins[1] is not None:
-        outs.learn(0, (_times(ins[0][1], s.heads), ins[0][0], ins[1][0]))
+    queries, keys = ins[0], ins[1]
+    _check(s, queries, 1)
+    _check(s, keys, 2)
+    if queries is not None and keys is not None:
+        outs.learn(0, (_times(queries[1], s.heads), queries[0], keys[0]))
 
 
 @operator(

@@ -137,7 +137,8 @@ class _Open(Settings):
 
 
 def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    if ins[0] is None or None in ins[0]:
+    first = ins[0]
+    if first is None or None in first:
         return
     known = [list(each) if each is not None and None not in each else [] for each in ins]
     found = s.prop.infer_shape(known)

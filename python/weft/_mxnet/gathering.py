@@ -72,8 +72,9 @@ def _scatter(s: Any, data: Any, indices: Any) -> Any:
 
 def _batch_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     del s
-    if ins[0] is not None:
-        outs.learn(0, ins[0][:-1])
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, known[:-1])
     outs.learn(0, ins[1])
     ins.learn(1, outs[0])
 

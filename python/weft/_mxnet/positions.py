@@ -69,7 +69,11 @@ def input_names(op: Operator, named: Mapping[str, Any] | None = None) -> tuple[s
     if op.settings.is_open:
         texts = {key: str(each) for key, each in (named or {}).items() if not key.startswith("__")}
         return tuple(op.inputs(op.read(texts)))
-    return tuple(op.inputs(op.defaults())) if callable(op.inputs) else op.inputs
+    if callable(op.inputs):
+        found: Any = op.inputs(op.defaults())
+        return tuple(found)
+    names: tuple[str, ...] = op.inputs
+    return names
 
 
 def arranged(
@@ -92,9 +96,9 @@ def arranged(
     """
     names = input_names(op, {key: each for key, each in (named or {}).items() if not is_operand(each)})
     inputs: list[Any] = []
-    rest = list(given)
+    rest: list[Any] = list(given)
     if names is None and len(rest) == 1 and isinstance(rest[0], list | tuple):
-        rest = list(rest[0])
+        rest = list(given[0])
     while rest and (names is None or len(inputs) < len(names)) and (rest[0] is None or is_operand(rest[0])):
         inputs.append(rest.pop(0))
     order = _ATTRIBUTES.get(op.mxnet_name, tuple(op.settings.known))

@@ -106,8 +106,8 @@ def _resize(s: Any, data: Any, like: Any = None) -> Any:
 
 def _sides(s: Any) -> tuple[int, int]:
     """Return height and width: one number is both."""
-    given = s.output_size or (1,)
-    return (given[0], given[0]) if len(given) == 1 else (given[0], given[1])
+    sides: tuple[int, ...] = s.output_size or (1,)
+    return sides[0], sides[-1]
 
 
 def _adaptive_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:

@@ -44,11 +44,11 @@ def function(name: str, prefix: str = "") -> Callable[..., Any]:
 
     def call(*given: Any, out: Any = None, **named: Any) -> Any:
         arrays, attributes = _placed(op, given, named)
-        found = op(*arrays, **attributes)
-        several: tuple[Any, ...] = found if isinstance(found, tuple) else (found,)
+        found: Any = op(*arrays, **attributes)
+        several: list[Any] = [*found] if isinstance(found, tuple) else [found]
         several = several[: op.shown(op.read(attributes)) if callable(op.shown) else op.shown]
         if out is None:
-            return several[0] if len(several) == 1 else list(several)
+            return several[0] if len(several) == 1 else several
         targets: list[Any] = [out] if isinstance(out, NDArray) else list(out)
         for target, each in zip(targets, several, strict=True):
             target[...] = each

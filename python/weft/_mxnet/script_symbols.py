@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -103,8 +104,7 @@ class Symbol(_Symbol):
     def __getattr__(self, name: str) -> Any:
         """Return one of MXNet's functions as a method: ``x.softmax(axis=1)``."""
         if not name.startswith("_") and is_function(name):
-            found = function(name)
-            return lambda *given, **named_: found(self, *given, **named_)
+            return partial(function(name), self)
         raise AttributeError(f"a symbol of MXNet's has no attribute {name!r}")
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
@@ -192,9 +192,9 @@ class Symbol(_Symbol):
 
 def _open(shape: Any) -> Any:
     """Return a shape of MXNet's, in which 0 is not known, as one with None."""
+    lengths: Any = shape
     if not isinstance(shape, tuple | list):
         return shape
-    lengths: list[Any] = list(shape)
     return tuple(None if isinstance(each, int) and each in (0, -1) else each for each in lengths)
 
 

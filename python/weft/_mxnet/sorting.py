@@ -28,10 +28,11 @@ def _places(x: Any, axis: int, *, ascends: bool) -> Any:
 
 
 def _whole_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
     if s.axis is not None:
         ins.alike(outs)
-    elif ins[0] is not None:
-        outs.learn(0, (product(ins[0]),))
+    elif known is not None:
+        outs.learn(0, (product(known),))
 
 
 def _in_row(s: Any, data: Any) -> tuple[Any, int]:
@@ -66,9 +67,10 @@ def _first_shape(s: Any, known: Lengths) -> Lengths:
 
 
 def _first_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    if ins[0] is not None:
+    known = ins[0]
+    if known is not None:
         for at in range(len(outs)):
-            outs.learn(at, _first_shape(s, ins[0]))
+            outs.learn(at, _first_shape(s, known))
 
 
 def _first_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
@@ -112,8 +114,9 @@ def _first(s: Any, data: Any) -> Any:
 
 def _rank_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     del s
-    if ins[0] is not None:
-        outs.learn(0, (len(ins[0]),))
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, (len(known),))
 
 
 def _integers(s: Any, ins: Dtypes, outs: Dtypes) -> None:

@@ -158,6 +158,12 @@ def scatter_elements(x: NDArray, indices: Any, updates: Any, axis: int = 0) -> N
     return result
 
 
+def _whole(depth: Any) -> Any:
+    """Return a number of elements; ONNX has it as an array of one number, of any dtype."""
+    number: Any = depth if np.ndim(depth) == 0 else np.asarray(depth).item()
+    return int(number) if int(number) == number else number
+
+
 def onehot(axis: int, indices: NDArray, depth: Any, values: Sequence[float]) -> NDArray:
     """Return, for each index, `depth` elements along a new axis: ``values[1]`` at the index and ``values[0]`` elsewhere.
 
@@ -168,13 +174,10 @@ def onehot(axis: int, indices: NDArray, depth: Any, values: Sequence[float]) -> 
     NDArray([[1., 0., 0.],
              [0., 0., 1.]], dtype=float32)
     """
-    if isinstance(depth, np.ndarray) and depth.size == 1:
-        depth = depth.item()  # ONNX has it as an array of one number, of any dtype
-    if isinstance(depth, float) and depth.is_integer():
-        depth = int(depth)
+    count = _whole(depth)
     at = axis + indices.ndim + 1 if axis < 0 else axis
-    places = namespace.arange(depth, dtype=indices.dtype).reshape((1,) * at + (depth,) + (1,) * (indices.ndim - at))
-    hit = places == namespace.expand_dims(indices, at) % depth
+    places = namespace.arange(count, dtype=indices.dtype).reshape((1,) * at + (count,) + (1,) * (indices.ndim - at))
+    hit: Any = places == namespace.expand_dims(indices, at) % count
     off, on = (np.float32(value) for value in values)
     return chosen(hit, on, off)
 

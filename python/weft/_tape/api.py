@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from weft._core import NDArray
 from weft._ops.creation import zeros_like
@@ -120,9 +120,11 @@ def backward(
 
 
 def _heads(y: Any, dy: Any) -> list[Any]:
-    results = list(y) if isinstance(y, list | tuple) else [y]
-    given = [None] * len(results) if dy is None else list(dy) if isinstance(y, list | tuple) else [dy]
-    return [head_of(each, seed) for each, seed in zip(results, given, strict=True)]
+    if not isinstance(y, list | tuple):
+        return [head_of(y, dy)]
+    results = cast("list[Any]", y)
+    seeds = [None] * len(results) if dy is None else list(dy)
+    return [head_of(each, seed) for each, seed in zip(results, seeds, strict=True)]
 
 
 def _found(heads: Any, *, retain: bool, create_graph: bool) -> Iterator[tuple[NDArray, NDArray, bool]]:

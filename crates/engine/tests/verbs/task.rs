@@ -107,13 +107,13 @@ fn a_task_that_pushes_onto_its_own_variable_does_not_share_it() {
 
 #[test]
 fn a_value_stays_when_a_task_is_skipped_and_goes_with_its_last_handle() {
-    let _watchdog = Watchdog::new("task::a_value_stays_when_a_task_is_skipped_and_goes_with_its_last_handle");
     struct Told(mpsc::Sender<()>, u32);
     impl Drop for Told {
         fn drop(&mut self) {
             let _ = self.0.send(());
         }
     }
+    let _watchdog = Watchdog::new("task::a_value_stays_when_a_task_is_skipped_and_goes_with_its_last_handle");
     let engine = engine(Policy::WorkStealing, 2);
     let (told, gone) = mpsc::channel();
     let (x, input) = (engine.new_var(None, Told(told, 1)), engine.new_var(None, 0));
@@ -164,7 +164,7 @@ fn random_tasks_find_what_a_serial_run_finds() {
     let _watchdog = Watchdog::new("task::random_tasks_find_what_a_serial_run_finds");
     let run = |policy| {
         let engine = engine(policy, 4);
-        let vars: Vec<_> = (0..8).map(|at| engine.new_var(None, vec![at as u64; 4])).collect();
+        let vars: Vec<_> = (0..8_u64).map(|at| engine.new_var(None, vec![at; 4])).collect();
         let mut seed = 12_u64;
         let mut draw = |below: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

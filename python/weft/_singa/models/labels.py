@@ -106,8 +106,9 @@ def check_classes(labels: Any, count: int) -> None:
     handed = HANDED.get()
     if handed is not None:
         handed.meet(argument_of(labels) if recording() is not None else labels, count)
+    host: Any = labels
     if isinstance(labels, np.ndarray):
-        _check(labels, count)
+        _check(host, count)
 
 
 def _check(labels: Labels, count: int) -> None:

@@ -36,12 +36,14 @@ class JaxArrays(NumPyArrays):
         self._jax = jax
         self._add = jax.jit(operator.add)
         self._script = jax.jit(partial(script, jax.numpy.exp))
+
+        def convolution(x: Any, weight: Any, stride: int, padding: int) -> Any:
+            return jax.lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2)
+
         self.functions = Functions(
             jax.numpy.tanh,
             jax.nn.relu,
-            lambda x, weight, stride, padding: jax.lax.conv_general_dilated(
-                x, weight, (stride, stride), [(padding, padding)] * 2
-            ),
+            convolution,
             jax.value_and_grad,
         )
 

@@ -151,7 +151,7 @@ def resnet18(settings: Settings) -> Network:
     image = _normal(rng, 1.0, 1, 3, side, side)
 
     def differs(found: Sequence[npt.NDArray[Any]]) -> str | None:
-        forward = make(Functions(np.tanh, lambda x: np.maximum(x, 0), _convolved, lambda _: _without_slopes))
+        forward = make(Functions(np.tanh, _rectified, _convolved, _no_slopes))
         (expected,) = forward(weights, image)
         if not np.allclose(found[0], expected, _RELATIVE, _ABSOLUTE):
             return f"off by up to {np.abs(found[0] - expected).max():.3g}"
@@ -166,7 +166,11 @@ def _convolved(x: npt.NDArray[Any], weight: npt.NDArray[Any], stride: int, paddi
     return np.moveaxis(np.tensordot(windows, weight, axes=((1, 4, 5), (1, 2, 3))), -1, 1)
 
 
-def _without_slopes(*_arguments: Any) -> tuple[Any, Sequence[Any]]:
+def _rectified(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+def _no_slopes(_function: Callable[..., Any]) -> Callable[..., tuple[Any, Sequence[Any]]]:
     raise NotImplementedError("NumPy has no gradients")
 
 

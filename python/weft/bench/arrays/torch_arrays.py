@@ -61,10 +61,13 @@ class CompiledTorchArrays(TorchArrays):
             slopes_and_value = torch.func.grad_and_value(function)
             return lambda *arguments: slopes_and_value(*arguments)[::-1]
 
+        def convolution(x: Any, weight: Any, stride: int, padding: int) -> Any:
+            return torch.nn.functional.conv2d(x, weight, stride=stride, padding=padding)
+
         self.functions = Functions(
             torch.tanh,
             torch.relu,
-            lambda x, weight, stride, padding: torch.nn.functional.conv2d(x, weight, stride=stride, padding=padding),
+            convolution,
             value_and_slopes,
         )
 

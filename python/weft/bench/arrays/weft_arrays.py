@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+def _convolution(x: Any, weight: Any, stride: int, padding: int) -> Any:
+    return weft.nn.conv(x, weight, stride=stride, padding=padding)
+
+
 class WeftArrays(NumPyArrays):
     """`weft.NDArray` on the default engine; the number of workers comes from ``WEFT_WORKERS``."""
 
@@ -24,7 +28,7 @@ class WeftArrays(NumPyArrays):
     functions = Functions(
         weft.tanh,
         weft.nn.relu,
-        lambda x, weight, stride, padding: weft.nn.conv(x, weight, stride=stride, padding=padding),
+        _convolution,
         weft.autograd.value_and_grad,
     )
 

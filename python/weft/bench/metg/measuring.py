@@ -149,11 +149,7 @@ def measure(settings: Settings, native: NativeOps, additions: Additions = OUTSID
     with weft.Engine(settings.workers) as engine:
         own = _FromPython(engine, native, kernel, settings)
         sweeps: dict[str, Sweep] = {NATIVE_WEFT: own, **additions.sweeps}
-        jobs = [
-            (grid, name, sweep)
-            for grid in grids_of(settings)
-            for name, sweep in sweeps.items()
-        ]
+        jobs = [(grid, name, sweep) for grid in grids_of(settings) for name, sweep in sweeps.items()]
         for rep in range(settings.reps):
             print(f"metg: repetition {rep + 1} of {settings.reps}", file=sys.stderr, flush=True)
             curves.peak = max(curves.peak, peak(native, settings.workers))
