@@ -9,7 +9,8 @@ use std::panic::Location;
 
 /// What an op does when all its accesses are granted.
 ///
-/// Payloads of up to three words are stored inside the op; larger ones are boxed.
+/// Payloads of up to three words are stored inside the op; larger ones are boxed. An op made by
+/// [`Engine::op`](crate::Engine::op) spends one of the three on the line of its push.
 /// Any `FnOnce(&mut OpContext) -> Result<(), Cause>` is a payload.
 pub trait Payload: Sized + Send + 'static {
     /// Whether the payload must run inside the engine's [`Host`](crate::Host), as Python

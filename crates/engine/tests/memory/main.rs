@@ -38,7 +38,7 @@ fn resident() -> u64 {
 /// Pushes ops on three variables that wait for the gate on the first.
 fn push(engine: &Engine, variables: &[Variable; 3], ops: u64) {
     for op in 0..ops {
-        let words = [op; 3]; // as much as a payload may have in place
+        let words = [op; 2]; // as much as a closure may have in place, beside the line of its push
         let payload = move |_: &mut OpContext<'_>| {
             std::hint::black_box(words);
             Ok(())
