@@ -32,7 +32,7 @@ pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides, broadcast_shapes};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
-    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Ownership, Storage, Within, fork, keeps_memory,
+    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Ownership, Pinned, Storage, Within, fork, keeps_memory,
     memory_stats, release_memory, trim_memory,
 };
 pub use ops::{

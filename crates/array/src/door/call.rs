@@ -54,6 +54,10 @@ impl<'a> Call<'a> {
             self.refuse()?;
         }
         refuse(self.arrays.iter().map(|(array, _)| *array))?;
+        if self.anywhere {
+            // A device may go on with the address behind the op.
+            self.arrays.iter().for_each(|(array, _)| array.buffer().pin_for_good());
+        }
         self.variables
             .iter()
             .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))

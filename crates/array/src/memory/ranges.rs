@@ -2,7 +2,7 @@
 //!
 //! The room `access` has the rules of its changes.
 
-use super::Buffer;
+use super::{Buffer, Storage};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ops::Range;
@@ -80,6 +80,19 @@ impl Readers {
     }
 }
 
+/// Memory for the next values of a buffer, while ops are pending that write them, and the variable that orders these ops.
+pub(crate) struct Spare {
+    pub(crate) storage: Weak<Storage>,
+    pub(crate) variable: Variable,
+}
+
+/// Those of one buffer, which are taken in turn.
+#[derive(Default)]
+pub(crate) struct Spares {
+    pub(crate) each: Vec<Spare>,
+    pub(crate) next: usize,
+}
+
 /// The ops pushed on a buffer.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // facts that do not exclude each other
@@ -102,6 +115,8 @@ pub(crate) struct Ranges {
     pub(crate) seen: bool,
     /// The device on which it belongs, once that is known.
     pub(crate) device: Option<u16>,
+    /// Memory for its next values, if it was ever overwritten while ops were pending on it (`access::rename`).
+    pub(crate) spares: Option<Box<Spares>>,
 }
 
 impl Ranges {

@@ -5,7 +5,8 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_engine::Cause;
 
 /// So many bytes lie in the storage itself: asking for a block of their own would take longer than to compute them.
@@ -61,12 +62,65 @@ struct Few(UnsafeCell<MaybeUninit<[u8; FEW]>>);
 // SAFETY: as for `Backing`.
 unsafe impl Sync for Few {}
 
+/// Where a storage's bytes lie, once they lie somewhere.
+///
+/// It changes in two ways: an empty one is filled, at any time; and two are exchanged, by an op that has both storages alone
+/// ([`Storage::exchange`]). It is looked at by ops that were granted the storage, by holders of the lock of pushes that have found
+/// no op pending on it, by those who alone know it, and by those who have pinned it.
+struct Place(UnsafeCell<OnceLock<Backing>>);
+
+// SAFETY: an exchange excludes all other looks, as said above.
+unsafe impl Sync for Place {}
+
+/// Whose a storage's bytes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Weft's own.
+    Own,
+    /// An arena's.
+    Arena,
+    /// Something else keeps them.
+    Foreign,
+    /// The same, and others may know them.
+    Lent,
+}
+
+/// The lock under which a storage is pinned, or exchanged with another one. Nothing else happens under it.
+pub(super) fn exchanging() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The bit of `Storage::pins` of those that are pinned for good; the others count.
+const FOR_GOOD: usize = 1 << (usize::BITS - 1);
+
+/// Bytes that stay where they are while this lives: somebody knows their address.
+pub struct Pinned(Arc<Storage>);
+
+impl Pinned {
+    /// The storage.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.0
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // ORDERING: Release: looks at the bytes come before; pairs with the Acquire load in `is_pinned`.
+        self.0.pins.fetch_sub(1, Ordering::Release);
+    }
+}
+
 /// Bytes of the host that are allocated when they are first needed. Ops that write hold it; those that only read hold the buffer.
 pub struct Storage {
     bytes: usize,
     /// Whether they lie in `few`, and have no other place.
     is_few: bool,
-    place: OnceLock<Backing>,
+    owner: Owner,
+    place: Place,
+    /// How many know the address.
+    pins: AtomicUsize,
     few: Few,
 }
 
@@ -75,17 +129,76 @@ impl Storage {
     #[inline]
     #[must_use]
     pub fn new(bytes: usize) -> Arc<Self> {
-        Self::of(bytes, bytes <= FEW, OnceLock::new())
+        Self::of(bytes, bytes <= FEW, Owner::Own, OnceLock::new())
     }
 
     /// Bytes that lie there.
     pub(super) fn at(bytes: usize, place: Backing) -> Arc<Self> {
-        Self::of(bytes, false, OnceLock::from(place))
+        let owner = match &place {
+            Backing::Own(_) | Backing::Taken(_) => Owner::Own,
+            Backing::Within(_) => Owner::Arena,
+            Backing::Foreign { is_lent: false, .. } => Owner::Foreign,
+            Backing::Foreign { is_lent: true, .. } => Owner::Lent,
+        };
+        Self::of(bytes, false, owner, OnceLock::from(place))
     }
 
     #[inline]
-    fn of(bytes: usize, is_few: bool, place: OnceLock<Backing>) -> Arc<Self> {
-        Arc::new(Self { bytes, is_few, place, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
+    fn of(bytes: usize, is_few: bool, owner: Owner, place: OnceLock<Backing>) -> Arc<Self> {
+        let (place, pins) = (Place(UnsafeCell::new(place)), AtomicUsize::new(0));
+        Arc::new(Self { bytes, is_few, owner, place, pins, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
+    }
+
+    #[inline]
+    fn place(&self) -> &OnceLock<Backing> {
+        // SAFETY: no exchange goes on meanwhile (see `Place`).
+        unsafe { &*self.place.0.get() }
+    }
+
+    /// Keeps the bytes where they are: for a caller that gives their address away, or that is no op.
+    #[must_use]
+    pub fn pin(self: &Arc<Self>) -> Pinned {
+        let _exchanging = exchanging();
+        // ORDERING: the lock orders it before the next exchange.
+        self.pins.fetch_add(1, Ordering::Relaxed);
+        Pinned(Arc::clone(self))
+    }
+
+    /// The same, for ever.
+    #[inline]
+    pub fn pin_for_good(&self) {
+        // ORDERING: Acquire: pairs with the Release below, so that no exchange comes after.
+        if self.pins.load(Ordering::Acquire) & FOR_GOOD == 0 {
+            let _exchanging = exchanging();
+            // ORDERING: Release: as above.
+            self.pins.fetch_or(FOR_GOOD, Ordering::Release);
+        }
+    }
+
+    /// Whether somebody knows where the bytes lie.
+    fn is_pinned(&self) -> bool {
+        // ORDERING: Acquire: pairs with the Release of the last `Pinned`.
+        self.pins.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether an op may find these bytes elsewhere than the op before.
+    pub(crate) fn may_move(&self) -> bool {
+        self.owner == Owner::Own && !self.is_few && !self.is_pinned()
+    }
+
+    /// Exchanges the memory of two storages of as many bytes, unless somebody knows where one of them lies. Answers whether it has.
+    ///
+    /// # Safety
+    ///
+    /// An op that was granted both of them alone calls it, and holds no address of theirs.
+    pub(crate) unsafe fn exchange(&self, other: &Self) -> bool {
+        let _exchanging = exchanging();
+        if self.bytes != other.bytes || !self.may_move() || !other.may_move() {
+            return false;
+        }
+        // SAFETY: the op has both alone; who is no op has pinned them, or holds the lock of pushes and has found no op pending.
+        unsafe { std::ptr::swap(self.place.0.get(), other.place.0.get()) };
+        true
     }
 
     /// The first byte. Allocates.
@@ -96,10 +209,10 @@ impl Storage {
 
     fn start_of_many(&self) -> Result<*mut u8, Cause> {
         loop {
-            if let Some(place) = self.place.get() {
+            if let Some(place) = self.place().get() {
                 return place.start();
             }
-            Block::fill(self.bytes, &self.place, Backing::Own).map_err(|error| Cause::Error(Box::new(error)))?;
+            Block::fill(self.bytes, self.place(), Backing::Own).map_err(|error| Cause::Error(Box::new(error)))?;
         }
     }
 
@@ -111,12 +224,12 @@ impl Storage {
 
     /// Whether it lies in memory that others may know.
     pub(super) fn is_lent(&self) -> bool {
-        matches!(self.place.get(), Some(Backing::Foreign { is_lent: true, .. }))
+        self.owner == Owner::Lent
     }
 
     /// Whether it lies in memory that something else keeps.
     pub(super) fn is_foreign(&self) -> bool {
-        matches!(self.place.get(), Some(Backing::Foreign { .. }))
+        matches!(self.owner, Owner::Foreign | Owner::Lent)
     }
 
     /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own.
@@ -125,7 +238,7 @@ impl Storage {
     ///
     /// No op on the other storage is pending or will be pushed: its buffer was given away.
     pub unsafe fn start_in(self: &Arc<Self>, other: &Arc<Self>) -> Result<*mut u8, Cause> {
-        if self.place.get().is_none() {
+        if self.place().get().is_none() {
             self.take_place(other);
         }
         self.start()
@@ -136,12 +249,12 @@ impl Storage {
         if self.is_few {
             return false;
         }
-        let root = match other.place.get() {
+        let root = match other.place().get() {
             Some(Backing::Own(_)) => Arc::clone(other),
             Some(Backing::Taken(root)) => Arc::clone(root),
             Some(Backing::Foreign { .. } | Backing::Within(_)) | None => return false,
         };
-        root.bytes == self.bytes && self.place.set(Backing::Taken(root)).is_ok()
+        root.bytes == self.bytes && self.place().set(Backing::Taken(root)).is_ok()
     }
 }
 
@@ -149,7 +262,7 @@ impl Backing {
     fn start(&self) -> Result<*mut u8, Cause> {
         match self {
             Self::Own(block) => Ok(block.start()),
-            Self::Taken(root) => match root.place.get() {
+            Self::Taken(root) => match root.place().get() {
                 Some(place) => place.start(),
                 None => unreachable!("taken storage has a place"),
             },
