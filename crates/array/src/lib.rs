@@ -27,7 +27,7 @@ pub use access::{
     Access, Array, Origin, Origins, Touch, Touched, announce, granted, granting, known_devices, set_known_devices,
     standing, stands_for, take_origins,
 };
-pub use door::{Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit};
+pub use door::{Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit, submit_overwriting};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides, broadcast_shapes};
 pub use memory::recorded::{self, Tag};

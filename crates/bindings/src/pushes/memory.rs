@@ -77,7 +77,8 @@ pub(crate) fn view<'py>(
     view_of(py, array, (storage, kept), readonly)
 }
 
-/// A NumPy array on elements in this storage. It keeps the storage, and the buffer if one is given.
+/// A NumPy array on elements in this storage. It keeps the storage, and the buffer if one is given, where it is: for good if it may
+/// outlive the running op, and so have the buffer.
 pub(super) fn view_of<'py>(
     py: Python<'py>,
     array: &Array,
@@ -85,6 +86,9 @@ pub(super) fn view_of<'py>(
     readonly: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (buffer, layout) = (array.buffer(), array.layout());
+    if kept.is_some() {
+        storage.pin_for_good(); // who once had the view may have noted the address
+    }
     let storage = storage.pin();
     let start = storage.storage().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
