@@ -148,22 +148,28 @@ fn an_address_that_somebody_knows_holds() {
     assert_eq!(value(&x), 1);
     let known = x.buffer().storage().expect("the host's").pin();
     let reader = Held::new(&x);
+    let start = x.buffer().start().expect("it is there");
     copy(&x, &batch);
-    assert!(!ends(&batch, VAIN), "it waits as ever");
+    assert!(ends(&batch, LONG));
     assert_eq!(reader.end(), 1);
     assert_eq!(value(&x), 2);
+    assert_eq!(x.buffer().start().expect("it is there"), start, "the values were copied");
     drop(known);
 
     let reader = Held::new(&x);
-    let start = x.buffer().start().expect("it is there");
     fill(&batch, 3);
     copy(&x, &batch);
-    assert!(ends(&batch, LONG), "nobody knows the address any more");
-    let known = x.buffer().storage().expect("the host's").pin(); // the exchange is pending
+    assert!(ends(&batch, LONG));
+    x.buffer().pin_for_good(); // the exchange is pending
     assert_eq!(reader.end(), 2);
     assert_eq!(value(&x), 3);
-    assert_eq!(x.buffer().start().expect("it is there"), start);
-    drop(known);
+    assert_eq!(x.buffer().start().expect("it is there"), start, "the values were copied");
+
+    let reader = Held::new(&x);
+    copy(&x, &batch);
+    assert!(!ends(&batch, VAIN), "it waits as ever");
+    assert_eq!(reader.end(), 3);
+    assert_eq!(value(&x), 3);
 }
 
 #[test]

@@ -27,10 +27,10 @@
 //! # Who stays where it is
 //!
 //! A push does not rename, but waits as ever, where the buffer's memory is not weft's own and alone (wrapped, of an arena, of a
-//! device, a few bytes), where its address is known (`Storage::pin`: an export, a view in the hands of a running callable, for as long as
-//! these live; an array that a program or a device has touched, for good), where it is split in ranges, where the op looks at
-//! the buffer too, and where no more memory is to be had, of which a trace tells. Whoever comes to know the address after the
-//! push is in time all the same: an exchange that finds the memory pinned copies the new values instead.
+//! device, a few bytes), where others may know its address for good (`Storage::pin_for_good`: it was exported, or a program or
+//! a device has touched it), where it is split in ranges, where the op looks at the buffer too, and where no more memory is to be
+//! had, of which a trace tells. Whoever comes to know the address after the push is in time all the same, and so is who knows it for
+//! a while (`Storage::pin`: a callable that runs): an exchange that finds the memory pinned copies the new values instead.
 //!
 //! Loops that do no more than add a few numbers up are worth more in a row with their neighbours, block by block
 //! (`ops::large`), than beside them: they do not rename.

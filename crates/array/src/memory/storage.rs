@@ -181,9 +181,10 @@ impl Storage {
         self.pins.load(Ordering::Acquire) > 0
     }
 
-    /// Whether an op may find these bytes elsewhere than the op before.
+    /// Whether an op may find these bytes elsewhere than the op before: they are weft's own, and nobody knows them for good.
     pub(crate) fn may_move(&self) -> bool {
-        self.owner == Owner::Own && !self.is_few && !self.is_pinned()
+        // ORDERING: Acquire: as in `pin_for_good`.
+        self.owner == Owner::Own && !self.is_few && self.pins.load(Ordering::Acquire) & FOR_GOOD == 0
     }
 
     /// Exchanges the memory of two storages of as many bytes, unless somebody knows where one of them lies. Answers whether it has.
@@ -193,7 +194,8 @@ impl Storage {
     /// An op that was granted both of them alone calls it, and holds no address of theirs.
     pub(crate) unsafe fn exchange(&self, other: &Self) -> bool {
         let _exchanging = exchanging();
-        if self.bytes != other.bytes || !self.may_move() || !other.may_move() {
+        let stays = |storage: &Self| !storage.may_move() || storage.is_pinned();
+        if self.bytes != other.bytes || stays(self) || stays(other) {
             return false;
         }
         // SAFETY: the op has both alone; who is no op has pinned them, or holds the lock of pushes and has found no op pending.
