@@ -193,7 +193,7 @@ def test_a_trace_has_the_storage(use: Callable[..., weft.Engine], held: Any) -> 
         x.copyfrom(batch)
         reader.opened.set()
         engine.wait_for_all()
-    assert "rename (storage 2 of 2)" in [str(op["name"]) for op in trace.ops]
+    assert "rename (storage 2 of 2)" in [trace.names[name] for name in trace.ops["name"]]
 
 
 def run(engine: weft.Engine, seed: int) -> list[bytes]:
@@ -300,7 +300,7 @@ def test_without_memory_it_waits(script: RunScript) -> None:
             x.copyfrom(batch)
             opened.set()
             engine.wait_for_all()
-        assert "not renamed: out of memory" in [str(op["name"]) for op in trace.ops], [str(op["name"]) for op in trace.ops]
+        assert "not renamed: out of memory" in [trace.names[name] for name in trace.ops["name"]], [trace.names[name] for name in trace.ops["name"]]
         assert total.item() == 10
         assert x[12345].item() == 2.0
     """)

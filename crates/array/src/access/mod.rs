@@ -50,7 +50,7 @@ pub(crate) use ports::{Bound, enter_touched};
 pub use ports::{Touch, Touched};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place, place_result};
 pub use presence::{known_devices, set_known_devices};
-pub(crate) use rename::Renaming;
+pub(crate) use rename::{Renaming, Worth};
 pub use rights::{granted, granting};
 pub(crate) use rights::{refuse, refuse_bytes};
 pub use substitutes::{standing, stands_for};

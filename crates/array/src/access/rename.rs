@@ -32,8 +32,8 @@
 //! had, of which a trace tells. Whoever comes to know the address after the push is in time all the same, and so is who knows it for
 //! a while (`Storage::pin`: a callable that runs): an exchange that finds the memory pinned copies the new values instead.
 //!
-//! Loops that do no more than add a few numbers up are worth more in a row with their neighbours, block by block
-//! (`ops::large`), than beside them: they do not rename.
+//! Loops that only walk over memory are worth more in a row with their neighbours, block by block (`ops::large`) and in the cache,
+//! than beside them: they do not rename, but for copies, and these only if another kind of op reads the old values.
 //!
 //! # Failures
 //!
@@ -50,6 +50,15 @@ use weft_engine::{AccessKind, Accesses, Cause, Engine, EngineError, OpContext, P
 /// Smaller buffers are not renamed: to write them takes no longer than a second op does.
 const WORTH: usize = 1 << 15;
 
+/// When it pays not to wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Worth {
+    /// Whoever uses the values.
+    Always,
+    /// If ops read them that do more than walk over memory.
+    BesideLong,
+}
+
 /// An overwrite that does not wait, before it is pushed.
 pub(crate) struct Renaming {
     /// The new values, as the array is laid out that is overwritten.
@@ -64,15 +73,15 @@ pub(crate) struct Renaming {
 impl Renaming {
     /// A renaming of `output` for an op on these arrays, of which it is one. None if the op is to wait.
     #[inline]
-    pub(crate) fn of(output: &Array, arrays: &[(&Array, Access)]) -> Option<Self> {
+    pub(crate) fn of(output: &Array, arrays: &[(&Array, Access)], worth: Worth) -> Option<Self> {
         let engine = output.engine();
         if output.bytes() < WORTH || !output.is_flat() || engine.rename_limit() < 2 || engine.is_watched() {
             return None;
         }
-        Self::of_large(output, arrays)
+        Self::of_large(output, arrays, worth)
     }
 
-    fn of_large(output: &Array, arrays: &[(&Array, Access)]) -> Option<Self> {
+    fn of_large(output: &Array, arrays: &[(&Array, Access)], worth: Worth) -> Option<Self> {
         let (engine, buffer) = (output.engine(), output.buffer());
         let own = arrays.iter().filter(|(array, _)| array.buffer().is_same(buffer)).count();
         if own != 1 || buffer.is_readonly() || engine.is_closed() || !buffer.storage().is_ok_and(|own| own.may_move()) {
@@ -82,6 +91,9 @@ impl Renaming {
         let ranges = buffer.ranges.get(&mut pushing);
         let variable = buffer.known_variable()?;
         let is_read = !ranges.readers.is_empty();
+        if worth == Worth::BesideLong && !ranges.readers.long {
+            return None;
+        }
         if ranges.split || variable.is_ready() && !(is_read && engine.is_in_use(variable).unwrap_or(false)) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Calls: the step, its operands, and the engine's options.
 
 use super::recording;
-use crate::access::{Renaming, enqueue, place, refuse};
+use crate::access::{Renaming, Worth, enqueue, place, refuse};
 use crate::memory::Pushing;
 use crate::memory::recorded::{is_open, is_recording};
 use crate::step::{Hosted, Native, Opaque, Operands, Step};
@@ -84,6 +84,15 @@ impl<'a> Call<'a> {
     }
 
     fn enqueue<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {
+        let pushed = self.enqueue_walk(pushing, payload);
+        for (array, access) in self.arrays {
+            array.buffer().ranges.get(pushing).readers.long |= *access == Access::Read;
+        }
+        pushed
+    }
+
+    /// The same of a payload that walks over memory once.
+    fn enqueue_walk<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {
         let mut options = self.options;
         let index = place(pushing, self.arrays);
         if self.at_arrays {
@@ -138,6 +147,13 @@ pub fn push<P: Payload>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
     enter_engine(call, |pushing| call.enqueue(pushing, payload))
 }
 
+/// The same of an op that walks over memory once.
+pub(crate) fn push_walk<P: Payload>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
+    recording::refuse_push(call.options.name)?;
+    call.check()?;
+    enter_engine(call, |pushing| call.enqueue_walk(pushing, payload))
+}
+
 /// Pushes an op that is made for the arrays of the call, or for others like them: the array that it overwrites, if that is all of its
 /// buffer and others still use it, may be new memory for the buffer (`access::rename`). The caller has waited for room.
 pub(crate) fn push_renaming<P: Payload>(
@@ -149,7 +165,7 @@ pub(crate) fn push_renaming<P: Payload>(
     let mut written = call.arrays.iter().enumerate().filter(|(_, (_, access))| *access != Access::Read);
     let renaming = match (written.next(), written.next()) {
         (Some((at, (array, Access::Overwrite))), None) if call.after.is_empty() => {
-            Renaming::of(array, call.arrays).map(|renaming| (at, renaming))
+            Renaming::of(array, call.arrays, Worth::Always).map(|renaming| (at, renaming))
         }
         _ => None,
     };

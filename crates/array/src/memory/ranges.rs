@@ -46,6 +46,8 @@ pub(crate) struct Readers {
     pub(crate) ranges: Vec<Range<usize>>,
     /// All of it, or too many ranges.
     pub(crate) whole: bool,
+    /// By an op that does more than walk over memory once.
+    pub(crate) long: bool,
 }
 
 impl Readers {
@@ -75,7 +77,7 @@ impl Readers {
 
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.whole = false;
+        (self.whole, self.long) = (false, false);
         self.ranges.clear();
     }
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_engine::Cause;
 
@@ -92,7 +92,7 @@ pub(super) fn exchanging() -> MutexGuard<'static, ()> {
 }
 
 /// The bit of `Storage::pins` of those that are pinned for good; the others count.
-const FOR_GOOD: usize = 1 << (usize::BITS - 1);
+const FOR_GOOD: u32 = 1 << 31;
 
 /// Bytes that stay where they are while this lives: somebody knows their address.
 pub struct Pinned(Arc<Storage>);
@@ -118,9 +118,9 @@ pub struct Storage {
     /// Whether they lie in `few`, and have no other place.
     is_few: bool,
     owner: Owner,
-    place: Place,
     /// How many know the address.
-    pins: AtomicUsize,
+    pins: AtomicU32,
+    place: Place,
     few: Few,
 }
 
@@ -145,7 +145,7 @@ impl Storage {
 
     #[inline]
     fn of(bytes: usize, is_few: bool, owner: Owner, place: OnceLock<Backing>) -> Arc<Self> {
-        let (place, pins) = (Place(UnsafeCell::new(place)), AtomicUsize::new(0));
+        let (place, pins) = (Place(UnsafeCell::new(place)), AtomicU32::new(0));
         Arc::new(Self { bytes, is_few, owner, place, pins, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
     }
 

@@ -2,7 +2,7 @@
 
 use super::at_once::{self, is_short};
 use super::large::{LARGE, push_large};
-use crate::access::{Renaming, announce_scalars, enqueue, is_all_there, note_written, place, refuse};
+use crate::access::{Renaming, Worth, announce_scalars, enqueue, is_all_there, note_written, place, refuse};
 use crate::door::{self, Call, recording};
 use crate::memory::Pushing;
 use crate::memory::recorded::is_plain;
@@ -83,8 +83,8 @@ pub fn push_elementwise(
     }
     let read = arrays.len() - outputs.len();
     if let [output] = outputs
-        && pays_apart(&kernel)
-        && let Some(renaming) = Renaming::of(output, &arrays)
+        && let Some(worth) = worth_apart(&kernel)
+        && let Some(renaming) = Renaming::of(output, &arrays, worth)
     {
         return push_renamed(kernel, inputs, (&arrays[..read], renaming), options);
     }
@@ -92,11 +92,23 @@ pub fn push_elementwise(
     push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), read, None)
 }
 
-/// Whether a loop gains more beside its neighbours than from running block by block with them: one that only copies, or that
+/// When a loop gains more beside its neighbours than from running block by block with them: one that only copies, or that
 /// computes for longer than it moves memory.
 #[inline]
-fn pays_apart(kernel: &StridedLoop) -> bool {
-    kernel.effort() == 0 || kernel.effort() >= LONG
+fn worth_apart(kernel: &StridedLoop) -> Option<Worth> {
+    match kernel.effort() {
+        0 => Some(Worth::BesideLong),
+        LONG.. => Some(Worth::Always),
+        _ => None,
+    }
+}
+
+/// Notes the reads of a loop that computes for longer than it moves memory.
+#[inline]
+pub(super) fn note_long(pushing: &mut Pushing, kernel: &StridedLoop, read: &[(&Array, Access)]) {
+    if kernel.effort() >= LONG {
+        read.iter().for_each(|(array, _)| array.buffer().ranges.get(pushing).readers.long = true);
+    }
 }
 
 /// Pushes a loop that writes its result elsewhere, and what makes it the output's.
@@ -181,7 +193,9 @@ fn push_small(
             step.rewrite(output.buffer());
         }
     }
+    let kernel = *step.strided().kernel();
     let mut pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, RunBound(step));
+    note_long(&mut pushing, &kernel, &arrays[..read]);
     if let Some(renaming) = renaming
         && pushed.is_ok()
     {

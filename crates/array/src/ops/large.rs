@@ -17,6 +17,7 @@
 //! Idle workers help with the blocks. The thread that finishes the last one completes the op. Results do not depend on
 //! any of this: each element is computed by itself.
 
+use super::elementwise::note_long;
 use super::team::{self, Blocks, Crew};
 use crate::ArrayError;
 use crate::access::{Renaming, enqueue, place};
@@ -305,7 +306,7 @@ pub(crate) fn push_large(
             rewritten.extend(producer);
         }
     }
-    let (size, flat) = (step.size(), step.is_flat());
+    let (size, flat, kernel) = (step.size(), step.is_flat(), *step.strided().kernel());
     let job = Arc::new(Job {
         engine: step.engine().is_none().then(|| engine.clone()),
         device: options.device,
@@ -319,6 +320,7 @@ pub(crate) fn push_large(
     });
     let run = Run { job: Arc::clone(&job), place: options.note.key() };
     let mut pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, run);
+    note_long(&mut pushing, &kernel, &arrays[..read]);
     if let Some(renaming) = renaming
         && pushed.is_ok()
     {
