@@ -65,14 +65,12 @@ def held() -> Iterator[Callable[[weft.NDArray], tuple[Reader, weft.NDArray]]]:
         reader.opened.set()
 
 
-Hold = "Callable[[weft.NDArray], tuple[Reader, weft.NDArray]]"
-
 OVERWRITES: dict[str, Callable[[weft.NDArray, weft.NDArray], object]] = {
     "copyfrom": lambda x, batch: x.copyfrom(batch),
     "item": lambda x, batch: x.__setitem__(..., batch),
     "slice": lambda x, batch: x.__setitem__(slice(None), batch),
     "out": lambda x, batch: weft.sin(batch, out=x),
-    "numpy": lambda x, batch: push_compute(lambda out, given: np.copyto(out, given), (x,), (batch,), name="load"),
+    "numpy": lambda x, batch: push_compute(np.copyto, (x,), (batch,), name="load"),
 }
 
 
@@ -196,58 +194,81 @@ def test_a_trace_has_the_storage(use: Callable[..., weft.Engine], held: Any) -> 
     assert "rename (storage 2 of 2)" in [trace.names[name] for name in trace.ops["name"]]
 
 
-def run(engine: weft.Engine, seed: int) -> list[bytes]:
-    """Run a program of overwrites, changes, readers and exports; answer the bits of all that was seen."""
-    rng = random.Random(seed)
-    previous = weft.set_engine(engine)
-    try:
-        arrays = [weft.full(LENGTH, float(number)) for number in range(4)]
-        views = [x[100:200] for x in arrays]
-        kept: list[tuple[weft.NDArray, np.ndarray[Any, Any], int]] = []
-        seen: list[Any] = []
-        for step in range(60):
-            x, y = rng.choice(arrays), rng.choice(arrays)
-            what = rng.randrange(12)
-            if what < 3:
-                x.copyfrom(y)
-            elif what == 3:
-                x[...] = float(step)
-            elif what == 4:
-                weft.sin(y, out=x)
-            elif what == 5:
-                x.copyfrom(np.full(LENGTH, float(step)))
-            elif what == 6:
-                rng.choice(views)[...] = float(step)
-            elif what == 7:
-                x += 1.0
-            elif what in (8, 9):
-                seen.append(x.sum())
-                seen.append(rng.choice(views) * 2.0)
-            elif what == 10:
-                push_compute(lambda out, given: np.copyto(out, given[::-1]), (x,), (y,), name="turn") if x is not y else None
-            elif len(kept) < 6:
-                export = np.asarray(x)
-                seen.append(export.copy())
-                kept.append((x, export, export.ctypes.data))
-            elif rng.random() < 0.5:
-                kept.pop(0)
-        engine.wait_for_all()
-        for x, export, address in kept:
+def turn(out: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> None:
+    """Write the values backwards."""
+    np.copyto(out, given[::-1])
+
+
+class Program:
+    """A program of overwrites, changes, readers and exports, from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.arrays = [weft.full(LENGTH, float(number)) for number in range(4)]
+        self.views = [x[100:200] for x in self.arrays]
+        self.exports: list[tuple[weft.NDArray, np.ndarray[Any, Any], int]] = []
+        self.seen: list[Any] = []
+
+    def overwrite(self, x: weft.NDArray, y: weft.NDArray) -> None:
+        ways: list[Callable[[], object]] = [
+            lambda: x.copyfrom(y),
+            lambda: x.copyfrom(np.full(LENGTH, 7.0)),
+            lambda: x.__setitem__(..., 3.0),
+            lambda: weft.sin(y, out=x),
+            lambda: push_compute(turn, (x,), (y,), name="turn") if x is not y else None,
+        ]
+        self.random.choice(ways)()
+
+    def change(self, x: weft.NDArray, y: weft.NDArray) -> None:
+        if self.random.random() < 0.5:
+            self.random.choice(self.views)[...] = y[:100]
+        else:
+            x += 1.0
+
+    def read(self, x: weft.NDArray, y: weft.NDArray) -> None:
+        self.seen += [weft.cos(x), y.sum(), self.random.choice(self.views) * 2.0]
+
+    def export(self, x: weft.NDArray, _: weft.NDArray) -> None:
+        """Begin an export, or end one."""
+        if len(self.exports) == 6 or self.random.random() < 0.3:
+            del self.exports[:1]
+            return
+        export = np.asarray(x)
+        self.seen.append(export.copy())
+        self.exports.append((x, export, export.ctypes.data))
+
+    def run(self, steps: int) -> list[bytes]:
+        """Answer the bits of all that was seen."""
+        kinds = [self.overwrite] * 5 + [self.read] * 5 + [self.change] * 2 + [self.export]
+        for _ in range(steps):
+            self.random.choice(kinds)(self.random.choice(self.arrays), self.random.choice(self.arrays))
+        weft.get_engine().wait_for_all()
+        for x, export, address in self.exports:
             assert np.asarray(x).ctypes.data == address
-            seen.append(export.copy())
-        return [np.asarray(value).tobytes() for value in (*seen, *arrays, *views)]
-    finally:
-        weft.set_engine(previous)
+            self.seen.append(export.copy())
+        return [np.asarray(value).tobytes() for value in (*self.seen, *self.arrays, *self.views)]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_programs_give_the_bits_of_the_serial_policy(make_engine: MakeEngine, seed: int) -> None:
-    wanted = run(make_engine(policy="serial"), seed)
-    for workers, policy, limit in [(1, "work_stealing", 2), (4, "work_stealing", 2), (2, "work_stealing", 3), (2, f"shuffled:{seed}", 2)]:
-        assert run(make_engine(workers, policy, rename_limit=limit), seed) == wanted, (workers, policy, limit)
+def test_programs_give_the_bits_of_the_serial_policy(use: Callable[..., weft.Engine], seed: int) -> None:
+    use(policy="serial")
+    wanted = Program(seed).run(60)
+    settings = [(1, "work_stealing", 2), (4, "work_stealing", 2), (2, "work_stealing", 3), (2, f"shuffled:{seed}", 2)]
+    for workers, policy, limit in settings:
+        use(workers, policy, rename_limit=limit)
+        assert Program(seed).run(60) == wanted, (workers, policy, limit)
 
 
-@pytest.mark.parametrize(("limit", "error"), [(0, weft.errors.ArgumentValueError), (-1, weft.errors.ArgumentValueError), (65, weft.errors.ArgumentValueError), ("two", weft.errors.ArgumentTypeError), (1.5, weft.errors.ArgumentTypeError)])
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [
+        (0, weft.errors.ArgumentValueError),
+        (-1, weft.errors.ArgumentValueError),
+        (65, weft.errors.ArgumentValueError),
+        ("two", weft.errors.ArgumentTypeError),
+        (1.5, weft.errors.ArgumentTypeError),
+    ],
+)
 def test_an_impossible_limit_is_refused(limit: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="rename_limit"):
         weft.Engine(rename_limit=limit)

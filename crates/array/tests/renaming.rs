@@ -6,9 +6,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_array::{
-    Access, Array, Call, DType, Layout, Operand, Pinned, Scalar, copy_loop, push, push_elementwise,
-};
+use weft_array::{Access, Array, Call, DType, Layout, Operand, Pinned, Scalar, copy_loop, push, push_elementwise};
 use weft_engine::{Cause, Engine, EngineError, OpContext, Policy, PushOptions, Recoverable, Settings, Wait};
 
 /// Elements of 4 bytes: more than are worth it, and fewer or more than a large op has.
@@ -18,7 +16,8 @@ const LONG: Duration = Duration::from_secs(200);
 const VAIN: Duration = Duration::from_millis(20);
 
 fn engine(policy: Policy, workers: usize, rename_limit: usize) -> Engine {
-    Engine::new(Settings { policy, workers: Some(workers), rename_limit, ..Settings::default() }).expect("valid settings")
+    Engine::new(Settings { policy, workers: Some(workers), rename_limit, ..Settings::default() })
+        .expect("valid settings")
 }
 
 fn array(engine: &Engine, length: usize, value: i64) -> Array {
@@ -33,7 +32,8 @@ fn fill(array: &Array, value: i64) {
 }
 
 fn copy(to: &Array, from: &Array) {
-    push_elementwise(copy_loop(DType::UInt32), &[to], &[Operand::Array(from)], PushOptions::default()).expect("it fits");
+    push_elementwise(copy_loop(DType::UInt32), &[to], &[Operand::Array(from)], PushOptions::default())
+        .expect("it fits");
 }
 
 fn waits(timeout: Duration) -> Wait<'static> {

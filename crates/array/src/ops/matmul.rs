@@ -30,7 +30,8 @@ pub fn push_matmul(
         return Ok(());
     }
     if step.blocks() > 1 {
-        let output = |arrays: &[(&Array, Access)]| arrays.last().map_or_else(|| output.clone(), |(array, _)| (*array).clone());
+        let output =
+            |arrays: &[(&Array, Access)]| arrays.last().map_or_else(|| output.clone(), |(array, _)| (*array).clone());
         let shared = |arrays: &[(&Array, Access)]| Shared {
             step,
             arrays: [left.clone(), right.clone(), output(arrays)],

@@ -53,9 +53,10 @@ impl Given<'_> {
 /// Storages that a buffer may have.
 fn rename_limit(py: Python<'_>, number: i64) -> PyResult<usize> {
     let most = Settings::MAX_RENAME_LIMIT;
-    usize::try_from(number).ok().filter(|number| (1..=most).contains(number)).ok_or_else(|| {
-        errors::argument_value(py, &format!("rename_limit must be between 1 and {most}, not {number}"))
-    })
+    usize::try_from(number)
+        .ok()
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| errors::argument_value(py, &format!("rename_limit must be between 1 and {most}, not {number}")))
 }
 
 /// A number that is to be positive.

@@ -82,13 +82,9 @@ impl Settings {
             _ if self.max_pending_bytes == 0 => {
                 Err(EngineError::InvalidArgument("max_pending_bytes must be at least 1".to_owned()))
             }
-            _ if !(1..=Self::MAX_RENAME_LIMIT).contains(&self.rename_limit) => {
-                Err(EngineError::InvalidArgument(format!(
-                    "rename_limit must be between 1 and {}, not {}",
-                    Self::MAX_RENAME_LIMIT,
-                    self.rename_limit
-                )))
-            }
+            _ if !(1..=Self::MAX_RENAME_LIMIT).contains(&self.rename_limit) => Err(EngineError::InvalidArgument(
+                format!("rename_limit must be between 1 and {}, not {}", Self::MAX_RENAME_LIMIT, self.rename_limit),
+            )),
             _ => match self.name.as_ref().and_then(|name| name.find('\0')) {
                 Some(at) => Err(EngineError::InvalidArgument(format!(
                     "name must not contain a NUL character, and has one at {at}: threads are named after the engine"
