@@ -264,17 +264,13 @@ fn run(policy: Policy, workers: usize, limit: usize, length: usize, steps: &[Ste
             // An export begins, or ends: its address holds as long as it lives.
             _ => {
                 let storage = target.buffer().storage().expect("the host's");
-                pins[at] = match pins[at].take() {
-                    Some((pinned, start)) => {
-                        assert_eq!(pinned.storage().start().expect("it is there").addr(), start);
-                        None
-                    }
-                    None => {
-                        let pinned = storage.pin();
-                        let start = storage.start().expect("it is there").addr();
-                        Some((pinned, start))
-                    }
-                };
+                if let Some((pinned, start)) = pins[at].take() {
+                    assert_eq!(pinned.storage().start().expect("it is there").addr(), start);
+                } else {
+                    let pinned = storage.pin();
+                    let start = storage.start().expect("it is there").addr();
+                    pins[at] = Some((pinned, start));
+                }
             }
         }
     }

@@ -5,7 +5,6 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_engine::Cause;
 
@@ -85,30 +84,51 @@ enum Owner {
     Lent,
 }
 
-/// The lock under which a storage is pinned, or exchanged with another one. Nothing else happens under it.
-pub(super) fn exchanging() -> MutexGuard<'static, ()> {
-    static LOCK: Mutex<()> = Mutex::new(());
-    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+/// The lock under which storages are pinned, and exchanged. Nothing else happens under it.
+pub(super) struct Exchanging {
+    _guard: MutexGuard<'static, ()>,
 }
 
-/// The bit of `Storage::pins` of those that are pinned for good; the others count.
-const FOR_GOOD: u32 = 1 << 31;
+impl Exchanging {
+    pub(super) fn lock() -> Self {
+        static LOCK: Mutex<()> = Mutex::new(());
+        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// How many know where a storage lies, for a while.
+#[derive(Default)]
+struct Pins(UnsafeCell<u16>);
+
+// SAFETY: reached with an `Exchanging` alone, of which there is one.
+unsafe impl Sync for Pins {}
+
+impl Pins {
+    fn get<'a>(&'a self, _: &'a mut Exchanging) -> &'a mut u16 {
+        // SAFETY: there is one `Exchanging`, and it is borrowed for as long as the answer is.
+        unsafe { &mut *self.0.get() }
+    }
+}
 
 /// Bytes that stay where they are while this lives: somebody knows their address.
-pub struct Pinned(Arc<Storage>);
+pub struct Pinned {
+    storage: Arc<Storage>,
+    is_counted: bool,
+}
 
 impl Pinned {
     /// The storage.
     #[must_use]
     pub fn storage(&self) -> &Arc<Storage> {
-        &self.0
+        &self.storage
     }
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // ORDERING: Release: looks at the bytes come before; pairs with the Acquire load in `is_pinned`.
-        self.0.pins.fetch_sub(1, Ordering::Release);
+        if self.is_counted {
+            *self.storage.pins.get(&mut Exchanging::lock()) -= 1;
+        }
     }
 }
 
@@ -118,8 +138,9 @@ pub struct Storage {
     /// Whether they lie in `few`, and have no other place.
     is_few: bool,
     owner: Owner,
-    /// How many know the address.
-    pins: AtomicU32,
+    pins: Pins,
+    /// Set once somebody may know the address for good.
+    known: OnceLock<()>,
     place: Place,
     few: Few,
 }
@@ -145,8 +166,8 @@ impl Storage {
 
     #[inline]
     fn of(bytes: usize, is_few: bool, owner: Owner, place: OnceLock<Backing>) -> Arc<Self> {
-        let (place, pins) = (Place(UnsafeCell::new(place)), AtomicU32::new(0));
-        Arc::new(Self { bytes, is_few, owner, place, pins, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
+        let (place, few) = (Place(UnsafeCell::new(place)), Few(UnsafeCell::new(MaybeUninit::uninit())));
+        Arc::new(Self { bytes, is_few, owner, pins: Pins::default(), known: OnceLock::new(), place, few })
     }
 
     #[inline]
@@ -158,33 +179,29 @@ impl Storage {
     /// Keeps the bytes where they are: for a caller that gives their address away, or that is no op.
     #[must_use]
     pub fn pin(self: &Arc<Self>) -> Pinned {
-        let _exchanging = exchanging();
-        // ORDERING: the lock orders it before the next exchange.
-        self.pins.fetch_add(1, Ordering::Relaxed);
-        Pinned(Arc::clone(self))
+        let mut exchanging = Exchanging::lock();
+        let pins = self.pins.get(&mut exchanging);
+        let is_counted = *pins < u16::MAX;
+        if is_counted {
+            *pins += 1;
+        } else {
+            let _ = self.known.set(()); // nobody counts so far
+        }
+        Pinned { storage: Arc::clone(self), is_counted }
     }
 
     /// The same, for ever.
     #[inline]
     pub fn pin_for_good(&self) {
-        // ORDERING: Acquire: pairs with the Release below, so that no exchange comes after.
-        if self.pins.load(Ordering::Acquire) & FOR_GOOD == 0 {
-            let _exchanging = exchanging();
-            // ORDERING: Release: as above.
-            self.pins.fetch_or(FOR_GOOD, Ordering::Release);
+        if self.known.get().is_none() {
+            let _exchanging = Exchanging::lock();
+            let _ = self.known.set(());
         }
-    }
-
-    /// Whether somebody knows where the bytes lie.
-    fn is_pinned(&self) -> bool {
-        // ORDERING: Acquire: pairs with the Release of the last `Pinned`.
-        self.pins.load(Ordering::Acquire) > 0
     }
 
     /// Whether an op may find these bytes elsewhere than the op before: they are weft's own, and nobody knows them for good.
     pub(crate) fn may_move(&self) -> bool {
-        // ORDERING: Acquire: as in `pin_for_good`.
-        self.owner == Owner::Own && !self.is_few && self.pins.load(Ordering::Acquire) & FOR_GOOD == 0
+        self.owner == Owner::Own && !self.is_few && self.known.get().is_none()
     }
 
     /// Exchanges the memory of two storages of as many bytes, unless somebody knows where one of them lies. Answers whether it has.
@@ -193,8 +210,8 @@ impl Storage {
     ///
     /// An op that was granted both of them alone calls it, and holds no address of theirs.
     pub(crate) unsafe fn exchange(&self, other: &Self) -> bool {
-        let _exchanging = exchanging();
-        let stays = |storage: &Self| !storage.may_move() || storage.is_pinned();
+        let mut exchanging = Exchanging::lock();
+        let mut stays = |storage: &Self| !storage.may_move() || *storage.pins.get(&mut exchanging) > 0;
         if self.bytes != other.bytes || stays(self) || stays(other) {
             return false;
         }
