@@ -34,7 +34,7 @@ def test_the_page_says_what_the_command_says() -> None:
 
 def test_every_one_is_checked_or_is_where_the_tests_run() -> None:
     (listed,) = re.findall(r"all=\((.*?)\)", read(".ci/cross"), re.DOTALL)
-    assert {*listed.split(), "x86_64-unknown-linux-gnu"} == {*PLATFORMS, "x86_64-pc-windows-gnu"}
+    assert {*listed.split(), "x86_64-unknown-linux-gnu"} == set(PLATFORMS)
 
 
 def test_the_workflows_make_a_wheel_for_each() -> None:
@@ -45,7 +45,7 @@ def test_the_workflows_make_a_wheel_for_each() -> None:
     for runner, target in re.findall(r"- runner: (macos-\S+|windows-\S+)\n\s+target: (\S+)", jobs):
         machine = {"x64": "x86_64"}.get(target, target)
         made.add(f"{machine}-{'apple-darwin' if runner.startswith('macos') else 'pc-windows-msvc'}")
-    assert made == set(PLATFORMS)
+    assert {*made, "x86_64-pc-windows-gnu"} == set(PLATFORMS)
 
 
 def test_the_page_names_the_vectors() -> None:

@@ -273,7 +273,11 @@ class Model(Layer):
         >>> net.compile([x])
         >>> before = net.get_params()["dense.W"].numpy().copy()
         >>> loss = net(x, tensor.from_numpy(np.array([0, 5], np.int32)))  # there is no class 5
-        >>> [type(error).__name__ for error in net.recover()]
+        >>> try:
+        ...     loss.item()
+        ... except IndexError:
+        ...     failed = net.recover()
+        >>> [type(error).__name__ for error in failed]
         ['ArgumentIndexError']
         >>> bool((net.get_params()["dense.W"].numpy() == before).all())
         True

@@ -1,10 +1,24 @@
 //! The outcome of an op that did not do its work.
 
-use crate::op::Place;
 use crate::sync::{AtomicBool, Ordering};
 use std::error::Error;
 use std::fmt;
 use std::panic::Location;
+
+/// Where an op was pushed, as far as that is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// What its payload or step says in a way of its own; 0 if nothing.
+    pub said: u64,
+    /// The line of a push by [`Engine::op`](crate::Engine::op) or [`Engine::task`](crate::Engine::task).
+    pub line: Option<&'static Location<'static>>,
+}
+
+impl Place {
+    pub(crate) fn said(said: u64) -> Self {
+        Self { said, line: None }
+    }
+}
 
 /// Why an op failed.
 ///

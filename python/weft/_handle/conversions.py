@@ -138,7 +138,7 @@ def _scalar(self: NDArray) -> bool | int | float | complex:
 
 def _is_known(self: NDArray) -> bool:
     """Return whether there are values to be printed: not of what a recording makes or changes."""
-    return self._recording is None and self._given_to is None and (recording() is None or not self._is_recorded())
+    return self._recording is None and self._gone is None and (recording() is None or not self._is_recorded())
 
 
 class _Printed(np.ndarray[Any, Any]):
@@ -150,8 +150,7 @@ _Printed.__name__ = "NDArray"
 
 def __repr__(self: NDArray) -> str:
     if not _is_known(self):
-        fate = "recorded" if self._given_to is None else "given away"
-        return f"NDArray(<{fate}>, shape={self.shape}, dtype={self.dtype})"
+        return f"NDArray(<{self._gone or 'recorded'}>, shape={self.shape}, dtype={self.dtype})"
     return np.array_repr(values(self).view(_Printed))
 
 

@@ -1,4 +1,4 @@
-"""The platforms that wheels are made for, and how far each was tried. ``docs/platforms.md`` tells more of each."""
+"""The platforms that are checked, and how far each was tried. ``docs/platforms.md`` tells more of each."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ __all__ = ["PLATFORMS", "platform"]
 
 _TESTED = "every test runs at every change"
 _EMULATED = "checked at every change; tests run by emulation before a release"
-_NATIVE_RUST = "checked before a release; the engine's tests were run, no wheel was"
-_CHECKED = "checked before a release; not run yet"
+_NATIVE_RUST = "checked before a release; Rust tests run natively, no wheel was tried: no CPython for musl is at hand"
+_EMULATED_RUST = "checked before a release; Rust tests run by emulation, no wheel was tried: no CPython for musl is at hand"
+_MINGW = "checked before a release; not run, because Microsoft's linker is not at hand: the row of MinGW stands for it"
+_WINE = "checked before a release; Rust tests run by wine; no wheel is made"
+_APPLE = "checked before a release; not run, because macOS runs on Apple's machines alone"
+_WINDOWS_ARM = "checked before a release; not run, because no emulator at hand runs Windows on ARM"
 
 #: What is known of each target, by Rust's name of it.
 PLATFORMS = {
     "x86_64-unknown-linux-gnu": _TESTED,
     "aarch64-unknown-linux-gnu": _EMULATED,
     "x86_64-unknown-linux-musl": _NATIVE_RUST,
-    "aarch64-unknown-linux-musl": _CHECKED,
-    "x86_64-apple-darwin": _CHECKED,
-    "aarch64-apple-darwin": _CHECKED,
-    "x86_64-pc-windows-msvc": _CHECKED,
-    "aarch64-pc-windows-msvc": _CHECKED,
+    "aarch64-unknown-linux-musl": _EMULATED_RUST,
+    "x86_64-apple-darwin": _APPLE,
+    "aarch64-apple-darwin": _APPLE,
+    "x86_64-pc-windows-msvc": _MINGW,
+    "aarch64-pc-windows-msvc": _WINDOWS_ARM,
+    "x86_64-pc-windows-gnu": _WINE,
 }
 
 

@@ -379,12 +379,12 @@ impl Buffer {
         let _ = self.gone.set(Gone::With(Arc::clone(tag)));
     }
 
-    /// The call to which its memory was given away, or the recording with which it is gone.
+    /// Why it has memory no more, in a word or two: `given away`, or `recorded` by a recording that came to nothing.
     #[must_use]
-    pub fn given_to(&self) -> Option<&str> {
+    pub fn fate(&self) -> Option<&'static str> {
         self.gone.get().map(|gone| match gone {
-            Gone::To(call) => &**call,
-            Gone::With(tag) => tag.name(),
+            Gone::To(_) => "given away",
+            Gone::With(_) => "recorded",
         })
     }
 

@@ -528,10 +528,10 @@ impl NDArray {
         self.at(py, |own| own.inner.buffer().recording().map(|tag| tag.name().to_owned()))
     }
 
-    /// The program to a call of which its memory was given away, or None.
+    /// Why it has memory no more: "given away" to a call of a program, or "recorded" by a recording that came to nothing.
     #[getter]
-    fn _given_to(&self, py: Python<'_>) -> Option<String> {
-        self.at(py, |own| own.inner.buffer().given_to().map(str::to_owned))
+    fn _gone(&self, py: Python<'_>) -> Option<&'static str> {
+        self.at(py, |own| own.inner.buffer().fate())
     }
 
     /// Whether the recording of this thread makes or changes it.

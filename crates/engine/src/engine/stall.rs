@@ -1,7 +1,8 @@
 //! Engines that stand still: noticed by their waiters, and reported to them.
 
 use super::{Core, Engine};
-use crate::op::{Op, OpPtr, Place};
+use crate::failure::Place;
+use crate::op::{Op, OpPtr};
 use crate::pool::{Pool, Sleeping, Vigil};
 use crate::replay;
 use crate::sched::{Blocked, Tracker};

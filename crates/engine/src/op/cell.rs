@@ -1,7 +1,7 @@
 //! The memory of an op.
 
-use super::{Place, RawPayload};
-use crate::failure::Failure;
+use super::RawPayload;
+use crate::failure::{Failure, Place};
 use crate::sync::prefetch_to_write;
 use crate::trace::Ran;
 use crate::var::{AccessKind, AccessNode, VarNode};

@@ -38,7 +38,7 @@ pub use in_order::InOrder;
 pub(crate) use in_order::names as queue_names;
 pub(crate) use payload::RawPayload;
 pub use payload::{NativeFunction, Payload, PlaceOffset};
-pub(crate) use placed::{Place, Placed};
+pub(crate) use placed::Placed;
 pub(crate) use pushed::Pushed;
 pub(crate) use slab::{Chunk, Slab};
 

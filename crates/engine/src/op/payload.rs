@@ -1,7 +1,7 @@
 //! The work of an op, behind a trait, stored in place where it is small.
 
-use super::{InOrder, OpContext, Place};
-use crate::failure::Cause;
+use super::{InOrder, OpContext};
+use crate::failure::{Cause, Place};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};

@@ -4,21 +4,6 @@ use super::{InOrder, OpContext, Payload, PlaceOffset};
 use crate::failure::Cause;
 use std::panic::Location;
 
-/// Where an op was pushed, as far as that is known.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
-    /// What its payload or step says in a way of its own; 0 if nothing.
-    pub said: u64,
-    /// The line of a push by [`Engine::op`](crate::Engine::op) or [`Engine::task`](crate::Engine::task).
-    pub line: Option<&'static Location<'static>>,
-}
-
-impl Place {
-    pub(crate) fn said(said: u64) -> Self {
-        Self { said, line: None }
-    }
-}
-
 /// A payload and the line of its push.
 pub(crate) struct Placed<P> {
     place: u64,

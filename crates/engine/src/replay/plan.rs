@@ -6,7 +6,7 @@ use super::shape::{Rows, Shape};
 use super::slots::Slots;
 use super::step::ErasedStep;
 use super::{Call, Failures, Outcome};
-use crate::op::Place;
+use crate::failure::Place;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::AccessKind;

@@ -23,8 +23,28 @@ fn slab() -> Slab {
     slab
 }
 
-fn op(slab: &mut Slab, priority: i32) -> OpPtr {
-    let cell = slab.take();
+/// Cells that go back when a test ends: what is in use is nobody's to free.
+struct Cells {
+    slab: Slab,
+    taken: Vec<*mut Op>,
+}
+
+impl Cells {
+    fn new() -> Self {
+        Self { slab: slab(), taken: Vec::new() }
+    }
+}
+
+impl Drop for Cells {
+    fn drop(&mut self) {
+        // SAFETY: op() took them; a fence has nothing to drop, and queues do not look at their ops when they go.
+        self.taken.iter().for_each(|&cell| unsafe { self.slab.give(cell) });
+    }
+}
+
+fn op(cells: &mut Cells, priority: i32) -> OpPtr {
+    let cell = cells.slab.take();
+    cells.taken.push(cell);
     let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
     // SAFETY: the cell is new, and nobody runs it.
     unsafe {
@@ -35,8 +55,8 @@ fn op(slab: &mut Slab, priority: i32) -> OpPtr {
 }
 
 /// The same with this number.
-fn numbered(slab: &mut Slab, priority: i32, number: u32) -> OpPtr {
-    let op = op(slab, priority);
+fn numbered(cells: &mut Cells, priority: i32, number: u32) -> OpPtr {
+    let op = op(cells, priority);
     // SAFETY: it is nobody else's.
     unsafe { (*op.as_ptr()).number = number };
     op
@@ -45,11 +65,11 @@ fn numbered(slab: &mut Slab, priority: i32, number: u32) -> OpPtr {
 /// Whatever the order in which they become ready, and where numbers begin anew.
 #[test]
 fn where_work_is_issued_equals_go_in_the_order_of_their_pushes() {
-    let (mut slab, mut ordered) = (slab(), Ordered::new(true));
+    let (mut cells, mut ordered) = (Cells::new(), Ordered::new(true));
     let numbers = [3, u32::MAX, 1, u32::MAX - 2, 2, 0];
-    let ops = numbers.map(|number| numbered(&mut slab, 0, number));
+    let ops = numbers.map(|number| numbered(&mut cells, 0, number));
     ops.into_iter().for_each(|op| ordered.insert(op));
-    let urgent = numbered(&mut slab, 1, 4);
+    let urgent = numbered(&mut cells, 1, 4);
     ordered.insert(urgent);
     ordered.lift(ops[4], 1);
     let popped: Vec<_> = std::iter::from_fn(|| ordered.pop(i32::MIN)).collect();
@@ -84,9 +104,9 @@ impl Pull for Everything {
 /// Also when the last one that has a priority is done while others are ready.
 #[test]
 fn the_order_of_pushes_outlasts_that_of_priorities() {
-    let (mut slab, mut queues, mut taken) = (slab(), Queues::new(|_| Order::Pushed), Everything(Vec::new()));
+    let (mut cells, mut queues, mut taken) = (Cells::new(), Queues::new(|_| Order::Pushed), Everything(Vec::new()));
     let ops = [4, 2, 3, 1].map(|number| {
-        let op = numbered(&mut slab, 0, number);
+        let op = numbered(&mut cells, 0, number);
         let payload = RawPayload::new(|_: &mut OpContext<'_>| Ok(()));
         // SAFETY: it is nobody else's, and nobody runs it.
         unsafe { (*op.as_ptr()).payload = MaybeUninit::new(payload) };
@@ -105,8 +125,8 @@ fn the_order_of_pushes_outlasts_that_of_priorities() {
 
 #[test]
 fn the_highest_goes_first_and_equals_in_turn() {
-    let (mut slab, mut ordered) = (slab(), Ordered::default());
-    let ops = [0, 5, -5, 5, 0].map(|priority| op(&mut slab, priority));
+    let (mut cells, mut ordered) = (Cells::new(), Ordered::default());
+    let ops = [0, 5, -5, 5, 0].map(|priority| op(&mut cells, priority));
     ops.into_iter().for_each(|op| ordered.insert(op));
     assert_eq!(ordered.highest(), Some(5));
     ordered.lift(ops[2], 7);
@@ -119,10 +139,10 @@ fn the_highest_goes_first_and_equals_in_turn() {
 
 #[test]
 fn who_was_passed_over_long_enough_goes_next() {
-    let (mut slab, mut ordered) = (slab(), Ordered::default());
-    let low = op(&mut slab, -5);
+    let (mut cells, mut ordered) = (Cells::new(), Ordered::default());
+    let low = op(&mut cells, -5);
     ordered.insert(low);
-    let mut high: VecDeque<_> = (0..3).map(|_| op(&mut slab, 5)).collect();
+    let mut high: VecDeque<_> = (0..3).map(|_| op(&mut cells, 5)).collect();
     let bound = PATIENCE as usize;
     let passed_over = (0..2 * bound).position(|_| {
         let next = high.pop_front().expect("as many as come back");
@@ -137,10 +157,10 @@ fn who_was_passed_over_long_enough_goes_next() {
 #[test]
 fn nobody_starves_among_many_priorities() {
     const LEVELS: i32 = 200; // more than one look sees
-    let (mut slab, mut ordered) = (slab(), Ordered::default());
-    let low = op(&mut slab, -5);
+    let (mut cells, mut ordered) = (Cells::new(), Ordered::default());
+    let low = op(&mut cells, -5);
     ordered.insert(low);
-    (0..LEVELS).for_each(|priority| ordered.insert(op(&mut slab, priority)));
+    (0..LEVELS).for_each(|priority| ordered.insert(op(&mut cells, priority)));
     // At worst every other level is served first.
     let bound = PATIENCE as usize + 64 * (LEVELS as usize + 2);
     let goes = (0..bound).any(|_| {
@@ -211,10 +231,16 @@ fn a_push_lifts_so_many_at_most() {
         cell
     };
     let low: Vec<_> = (0..3 * LIFT_STEPS).map(|_| push(0)).collect();
-    push(1);
+    let urgent = push(1);
     // SAFETY: nobody has run it.
     let is_lifted = |op: &*mut Op| unsafe { (**op).priority == 1 };
     let lifted = low.iter().filter(|op| is_lifted(op)).count();
     assert!((LIFT_STEPS / 2..=LIFT_STEPS + 1).contains(&lifted), "{lifted} were lifted");
     assert!(low[..lifted].iter().all(is_lifted), "those that go next are");
+    let mut slab = std::mem::replace(&mut tracker.slab, Slab::new());
+    drop(tracker);
+    for cell in low.into_iter().chain([urgent]) {
+        // SAFETY: nobody knows it any more, and its payload owns nothing.
+        unsafe { slab.give(cell) };
+    }
 }

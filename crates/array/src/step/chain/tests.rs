@@ -132,7 +132,8 @@ proptest! {
                 memory.iter_mut().map(|(part, values)| (*part, values.as_mut_ptr().cast())).collect();
             // SAFETY: each part has this many elements, and only this test has them.
             let done = unsafe { chain.run(|part| starts[&part], COUNT) };
-            prop_assert!(done == COUNT || done == COUNT / 256 * 256);
+            // What is left of a round, and where that is short the round before, may be left to the loops.
+            prop_assert!(done == COUNT || done % ROUND == 0 && COUNT - done < ROUND + SHORT);
             for number in 0..ARRAYS + SLOTS {
                 let part = part(number);
                 if !matches!(part, Part::Slot(slot) if !living[slot]) {
