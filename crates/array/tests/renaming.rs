@@ -1,5 +1,7 @@
 //! An overwrite of a whole buffer does not wait for those that still use its values, where nobody knows their address.
 
+#![allow(clippy::cast_ptr_alignment)] // buffers are aligned
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
