@@ -356,6 +356,7 @@ class Engine:
         on_limit: Literal["block", "raise"] = "block",
         switch_interval: float | None = None,
         stall_after: float | None = 30.0,
+        rename_limit: int = 2,
         blas_threads: int | None = None,
         check: bool | None = None,
         name: str | None = None,
@@ -376,6 +377,8 @@ class Engine:
     def max_pending_bytes(self) -> int | None: ...
     @property
     def on_limit(self) -> Literal["block", "raise"]: ...
+    @property
+    def rename_limit(self) -> int: ...
     @property
     def closed(self) -> bool: ...
     @property

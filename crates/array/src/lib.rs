@@ -27,13 +27,15 @@ pub use access::{
     Access, Array, Origin, Origins, Touch, Touched, announce, granted, granting, known_devices, set_known_devices,
     standing, stands_for, take_origins,
 };
-pub use door::{Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit};
+pub use door::{
+    Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit, submit_overwriting,
+};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides, broadcast_shapes};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
-    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Ownership, Storage, Within, fork, keeps_memory,
-    memory_stats, release_memory, trim_memory,
+    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Ownership, Pinned, Storage, Within, fork,
+    keeps_memory, memory_stats, release_memory, trim_memory,
 };
 pub use ops::{
     Copied, Piece, copy_if_there, copy_to_change, is_short, lay_out, multiply_here, note_computed, pick_rows,

@@ -11,6 +11,7 @@ VARIABLES = {
     "WEFT_POLICY": f"policy of the default engine: {', '.join(POLICIES)}",
     "WEFT_WORKERS": "number of workers of the default engine",
     "WEFT_STALL_AFTER": "seconds without progress after which a wait on the default engine warns, or none",
+    "WEFT_RENAME_LIMIT": "how many storages an array may have at a time, so that overwriting it need not wait for its readers; 2 if not set",
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
     "WEFT_EXIT_STATUS": "0 leaves the exit status of a script whose op failed unseen as it is, 1 makes it 1",
     "WEFT_CHECK": "1 makes NumPy arrays with pending tasks read-only for everybody else, 0 does not",

@@ -19,7 +19,8 @@ def get_engine() -> Engine:
 
     It is made at the first call, of ``WEFT_WORKERS`` workers (by default as many as this process may use CPUs) and
     with the policy ``WEFT_POLICY`` (by default ``work_stealing``); its waits warn after ``WEFT_STALL_AFTER`` seconds
-    without progress (30 by default; ``none`` for never). All are read from the environment then.
+    without progress (30 by default; ``none`` for never), and its arrays have at most ``WEFT_RENAME_LIMIT`` storages at a
+    time (2 by default). All are read from the environment then.
 
     Returns
     -------
@@ -30,7 +31,7 @@ def get_engine() -> Engine:
     Raises
     ------
     ArgumentValueError
-        If ``WEFT_WORKERS``, ``WEFT_POLICY`` or ``WEFT_STALL_AFTER`` has an impossible value.
+        If ``WEFT_WORKERS``, ``WEFT_POLICY``, ``WEFT_STALL_AFTER`` or ``WEFT_RENAME_LIMIT`` has an impossible value.
 
     Examples
     --------
@@ -92,12 +93,20 @@ def _from_environment() -> Engine:
     workers = os.environ.get("WEFT_WORKERS")
     policy = os.environ.get("WEFT_POLICY")
     stall_after = os.environ.get("WEFT_STALL_AFTER")
+    rename_limit = os.environ.get("WEFT_RENAME_LIMIT")
     if workers:
         try:
             settings["workers"] = int(workers)
         except ValueError:
             raise ArgumentValueError(
                 f"the environment variable WEFT_WORKERS must be a number of at least 1, not {workers[:40]!r}"
+            ) from None
+    if rename_limit:
+        try:
+            settings["rename_limit"] = int(rename_limit)
+        except ValueError:
+            raise ArgumentValueError(
+                f"the environment variable WEFT_RENAME_LIMIT must be a number from 1 to 64, not {rename_limit[:40]!r}"
             ) from None
     if policy:
         settings["policy"] = policy

@@ -1,12 +1,13 @@
 //! Calls: the step, its operands, and the engine's options.
 
 use super::recording;
-use crate::access::{enqueue, place, refuse};
+use crate::access::{Renaming, Worth, enqueue, place, refuse};
 use crate::memory::Pushing;
 use crate::memory::recorded::{is_open, is_recording};
 use crate::step::{Hosted, Native, Opaque, Operands, Step};
 use crate::tuple::Tuple;
 use crate::{Access, Array, ArrayError};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_engine::{AccessKind, Accesses, Device, Engine, EngineError, Payload, PushOptions, Variable};
 
@@ -54,6 +55,10 @@ impl<'a> Call<'a> {
             self.refuse()?;
         }
         refuse(self.arrays.iter().map(|(array, _)| *array))?;
+        if self.anywhere && self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+            // A device may go on with the address behind the op.
+            self.arrays.iter().for_each(|(array, _)| array.buffer().pin_for_good());
+        }
         self.variables
             .iter()
             .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
@@ -79,6 +84,15 @@ impl<'a> Call<'a> {
     }
 
     fn enqueue<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {
+        let pushed = self.enqueue_walk(pushing, payload);
+        for (array, access) in self.arrays {
+            array.buffer().ranges.get(pushing).readers.long |= *access == Access::Read;
+        }
+        pushed
+    }
+
+    /// The same of a payload that walks over memory once.
+    fn enqueue_walk<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {
         let mut options = self.options;
         let index = place(pushing, self.arrays);
         if self.at_arrays {
@@ -131,6 +145,64 @@ pub fn push<P: Payload>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
     recording::refuse_push(call.options.name)?;
     call.check()?;
     enter_engine(call, |pushing| call.enqueue(pushing, payload))
+}
+
+/// The same of an op that walks over memory once.
+pub(crate) fn push_walk<P: Payload>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
+    recording::refuse_push(call.options.name)?;
+    call.check()?;
+    enter_engine(call, |pushing| call.enqueue_walk(pushing, payload))
+}
+
+/// Pushes an op that is made for the arrays of the call, or for others like them: the array that it overwrites, if that is all of its
+/// buffer and others still use it, may be new memory for the buffer (`access::rename`). The caller has waited for room.
+pub(crate) fn push_renaming<P: Payload>(
+    call: &Call<'_>,
+    payload: impl FnOnce(&[(&Array, Access)]) -> P,
+) -> Result<(), ArrayError> {
+    recording::refuse_push(call.options.name)?;
+    call.check()?;
+    let mut written = call.arrays.iter().enumerate().filter(|(_, (_, access))| *access != Access::Read);
+    let renaming = match (written.next(), written.next()) {
+        (Some((at, (array, Access::Overwrite))), None) if call.after.is_empty() => {
+            Renaming::of(array, call.arrays, Worth::Always).map(|renaming| (at, renaming))
+        }
+        _ => None,
+    };
+    let Some((at, renaming)) = renaming else {
+        let payload = payload(call.arrays);
+        return enter_engine(call, |pushing| call.enqueue(pushing, payload));
+    };
+    let values = renaming.values().clone();
+    let mut arrays: SmallVec<[(&Array, Access); 4]> = call.arrays.into();
+    arrays[at] = (&values, Access::Overwrite);
+    let (spare, kind) = renaming.access();
+    let spare = spare.clone();
+    let mut variables: SmallVec<[(&Variable, AccessKind); 4]> = call.variables.into();
+    variables.push((&spare, kind));
+    let payload = payload(&arrays);
+    let call = Call { arrays: &arrays, variables: &variables, ..*call };
+    enter_engine(&call, |pushing| {
+        call.enqueue(pushing, payload)?;
+        renaming.enqueue(pushing, call.engine, &call.options)
+    })
+}
+
+/// Pushes or records a payload of another crate, as [`submit`] does; if it is pushed, the array that it overwrites may be another one,
+/// whose memory becomes that of the call's.
+///
+/// # Safety
+///
+/// As for [`record`]: the payload's arrays are those that `payload` is given.
+pub unsafe fn submit_overwriting<P: Repeatable>(
+    call: &Call<'_>,
+    payload: impl FnOnce(&[(&Array, Access)]) -> P,
+) -> Result<(), ArrayError> {
+    if is_recording() {
+        // SAFETY: the caller's promise.
+        return unsafe { record(Step::Opaque(payload(call.arrays).into_step()?), call) };
+    }
+    push_renaming(call, payload)
 }
 
 /// Decides the op's effect on its arrays and pushes it, under one lock.

@@ -12,7 +12,7 @@ mod call;
 pub mod recording;
 mod replay;
 
-pub(crate) use call::note;
-pub use call::{Call, Repeatable, push, push_pair, record, submit};
+pub use call::{Call, Repeatable, push, push_pair, record, submit, submit_overwriting};
 pub(crate) use call::{check, push_opaque};
+pub(crate) use call::{note, push_renaming, push_walk};
 pub use replay::{ReplayCall, Versions, push_replay};

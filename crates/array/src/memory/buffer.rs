@@ -145,6 +145,19 @@ impl Buffer {
         Self::of(engine, bytes, Memory::Host(Storage::at(bytes, Backing::Within(place))), false)
     }
 
+    /// A buffer on bytes that others write in turn, after and before it.
+    pub(crate) fn beside(&self, storage: Arc<Storage>) -> Arc<Self> {
+        Self::of(&self.engine, self.bytes, Memory::Host(storage), false)
+    }
+
+    /// Keeps its bytes where they are, if they are the host's.
+    #[inline]
+    pub fn pin_for_good(&self) {
+        if let Memory::Host(storage) = &self.memory {
+            storage.pin_for_good();
+        }
+    }
+
     /// A buffer on memory that `keeper` keeps.
     ///
     /// # Safety
@@ -269,6 +282,18 @@ impl Buffer {
             Memory::Recorded(place) | Memory::Elsewhere(_, Some(place)) => {
                 Err(ArrayError::Recorded { recording: place.tag.name().to_owned() })
             }
+        }
+    }
+
+    /// Its bytes, for an op that was granted them before they were given away.
+    ///
+    /// # Panics
+    ///
+    /// If they are not the host's.
+    pub(crate) fn kept(&self) -> &Arc<Storage> {
+        match &self.memory {
+            Memory::Host(storage) => storage,
+            Memory::Elsewhere(..) | Memory::Recorded(_) => unreachable!("only the host's memory is renamed"),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use super::pool::{self, Pool};
 use super::pushing::Pushing;
+use super::storage::Exchanging;
 use std::sync::MutexGuard;
 
 /// The crate's locks, held by the forking thread.
 pub struct Fork {
     _pool: MutexGuard<'static, Pool>,
+    _exchanging: Exchanging,
     _pushing: Pushing,
 }
 
@@ -16,5 +18,5 @@ pub struct Fork {
 #[must_use]
 pub fn before() -> Fork {
     let pushing = Pushing::lock();
-    Fork { _pool: pool::pool(), _pushing: pushing }
+    Fork { _pool: pool::pool(), _exchanging: Exchanging::lock(), _pushing: pushing }
 }

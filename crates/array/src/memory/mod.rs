@@ -15,5 +15,5 @@ pub use elsewhere::{Elsewhere, Home};
 pub use pool::Block;
 pub use pool::{MemoryStats, OutOfMemory, keeps_memory, memory_stats, release_memory, trim_memory};
 pub(crate) use pushing::Pushing;
-pub(crate) use ranges::{Part, RANGES, Ranges};
-pub use storage::{Arena, Storage, Within};
+pub(crate) use ranges::{Part, RANGES, Ranges, Spare};
+pub use storage::{Arena, Pinned, Storage, Within};

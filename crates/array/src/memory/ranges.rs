@@ -2,7 +2,7 @@
 //!
 //! The room `access` has the rules of its changes.
 
-use super::Buffer;
+use super::{Buffer, Storage};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ops::Range;
@@ -46,6 +46,8 @@ pub(crate) struct Readers {
     pub(crate) ranges: Vec<Range<usize>>,
     /// All of it, or too many ranges.
     pub(crate) whole: bool,
+    /// By an op that does more than walk over memory once.
+    pub(crate) long: bool,
 }
 
 impl Readers {
@@ -75,9 +77,22 @@ impl Readers {
 
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.whole = false;
+        (self.whole, self.long) = (false, false);
         self.ranges.clear();
     }
+}
+
+/// Memory for the next values of a buffer, while ops are pending that write them, and the variable that orders these ops.
+pub(crate) struct Spare {
+    pub(crate) storage: Weak<Storage>,
+    pub(crate) variable: Variable,
+}
+
+/// Those of one buffer, which are taken in turn.
+#[derive(Default)]
+pub(crate) struct Spares {
+    pub(crate) each: Vec<Spare>,
+    pub(crate) next: usize,
 }
 
 /// The ops pushed on a buffer.
@@ -102,6 +117,8 @@ pub(crate) struct Ranges {
     pub(crate) seen: bool,
     /// The device on which it belongs, once that is known.
     pub(crate) device: Option<u16>,
+    /// Memory for its next values, if it was ever overwritten while ops were pending on it (`access::rename`).
+    pub(crate) spares: Option<Box<Spares>>,
 }
 
 impl Ranges {

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_engine::Cause;
 
 /// So many bytes lie in the storage itself: asking for a block of their own would take longer than to compute them.
@@ -61,12 +61,87 @@ struct Few(UnsafeCell<MaybeUninit<[u8; FEW]>>);
 // SAFETY: as for `Backing`.
 unsafe impl Sync for Few {}
 
+/// Where a storage's bytes lie, once they lie somewhere.
+///
+/// It changes in two ways: an empty one is filled, at any time; and two are exchanged, by an op that has both storages alone
+/// ([`Storage::exchange`]). It is looked at by ops that were granted the storage, by holders of the lock of pushes that have found
+/// no op pending on it, by those who alone know it, and by those who have pinned it.
+struct Place(UnsafeCell<OnceLock<Backing>>);
+
+// SAFETY: an exchange excludes all other looks, as said above.
+unsafe impl Sync for Place {}
+
+/// Whose a storage's bytes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Weft's own.
+    Own,
+    /// An arena's.
+    Arena,
+    /// Something else keeps them.
+    Foreign,
+    /// The same, and others may know them.
+    Lent,
+}
+
+/// The lock under which storages are pinned, and exchanged. Nothing else happens under it.
+pub(super) struct Exchanging {
+    _guard: MutexGuard<'static, ()>,
+}
+
+impl Exchanging {
+    pub(super) fn lock() -> Self {
+        static LOCK: Mutex<()> = Mutex::new(());
+        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// How many know where a storage lies, for a while.
+#[derive(Default)]
+struct Pins(UnsafeCell<u16>);
+
+// SAFETY: reached with an `Exchanging` alone, of which there is one.
+unsafe impl Sync for Pins {}
+
+impl Pins {
+    fn get<'a>(&'a self, _: &'a mut Exchanging) -> &'a mut u16 {
+        // SAFETY: there is one `Exchanging`, and it is borrowed for as long as the answer is.
+        unsafe { &mut *self.0.get() }
+    }
+}
+
+/// Bytes that stay where they are while this lives: somebody knows their address.
+pub struct Pinned {
+    storage: Arc<Storage>,
+    is_counted: bool,
+}
+
+impl Pinned {
+    /// The storage.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if self.is_counted {
+            *self.storage.pins.get(&mut Exchanging::lock()) -= 1;
+        }
+    }
+}
+
 /// Bytes of the host that are allocated when they are first needed. Ops that write hold it; those that only read hold the buffer.
 pub struct Storage {
     bytes: usize,
     /// Whether they lie in `few`, and have no other place.
     is_few: bool,
-    place: OnceLock<Backing>,
+    owner: Owner,
+    pins: Pins,
+    /// Set once somebody may know the address for good.
+    known: OnceLock<()>,
+    place: Place,
     few: Few,
 }
 
@@ -75,17 +150,74 @@ impl Storage {
     #[inline]
     #[must_use]
     pub fn new(bytes: usize) -> Arc<Self> {
-        Self::of(bytes, bytes <= FEW, OnceLock::new())
+        Self::of(bytes, bytes <= FEW, Owner::Own, OnceLock::new())
     }
 
     /// Bytes that lie there.
     pub(super) fn at(bytes: usize, place: Backing) -> Arc<Self> {
-        Self::of(bytes, false, OnceLock::from(place))
+        let owner = match &place {
+            Backing::Own(_) | Backing::Taken(_) => Owner::Own,
+            Backing::Within(_) => Owner::Arena,
+            Backing::Foreign { is_lent: false, .. } => Owner::Foreign,
+            Backing::Foreign { is_lent: true, .. } => Owner::Lent,
+        };
+        Self::of(bytes, false, owner, OnceLock::from(place))
     }
 
     #[inline]
-    fn of(bytes: usize, is_few: bool, place: OnceLock<Backing>) -> Arc<Self> {
-        Arc::new(Self { bytes, is_few, place, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
+    fn of(bytes: usize, is_few: bool, owner: Owner, place: OnceLock<Backing>) -> Arc<Self> {
+        let (place, few) = (Place(UnsafeCell::new(place)), Few(UnsafeCell::new(MaybeUninit::uninit())));
+        Arc::new(Self { bytes, is_few, owner, pins: Pins::default(), known: OnceLock::new(), place, few })
+    }
+
+    #[inline]
+    fn place(&self) -> &OnceLock<Backing> {
+        // SAFETY: no exchange goes on meanwhile (see `Place`).
+        unsafe { &*self.place.0.get() }
+    }
+
+    /// Keeps the bytes where they are: for a caller that gives their address away, or that is no op.
+    #[must_use]
+    pub fn pin(self: &Arc<Self>) -> Pinned {
+        let mut exchanging = Exchanging::lock();
+        let pins = self.pins.get(&mut exchanging);
+        let is_counted = *pins < u16::MAX;
+        if is_counted {
+            *pins += 1;
+        } else {
+            let _ = self.known.set(()); // nobody counts so far
+        }
+        Pinned { storage: Arc::clone(self), is_counted }
+    }
+
+    /// The same, for ever.
+    #[inline]
+    pub fn pin_for_good(&self) {
+        if self.known.get().is_none() {
+            let _exchanging = Exchanging::lock();
+            let _ = self.known.set(());
+        }
+    }
+
+    /// Whether an op may find these bytes elsewhere than the op before: they are weft's own, and nobody knows them for good.
+    pub(crate) fn may_move(&self) -> bool {
+        self.owner == Owner::Own && !self.is_few && self.known.get().is_none()
+    }
+
+    /// Exchanges the memory of two storages of as many bytes, unless somebody knows where one of them lies. Answers whether it has.
+    ///
+    /// # Safety
+    ///
+    /// An op that was granted both of them alone calls it, and holds no address of theirs.
+    pub(crate) unsafe fn exchange(&self, other: &Self) -> bool {
+        let mut exchanging = Exchanging::lock();
+        let mut stays = |storage: &Self| !storage.may_move() || *storage.pins.get(&mut exchanging) > 0;
+        if self.bytes != other.bytes || stays(self) || stays(other) {
+            return false;
+        }
+        // SAFETY: the op has both alone; who is no op has pinned them, or holds the lock of pushes and has found no op pending.
+        unsafe { std::ptr::swap(self.place.0.get(), other.place.0.get()) };
+        true
     }
 
     /// The first byte. Allocates.
@@ -96,10 +228,10 @@ impl Storage {
 
     fn start_of_many(&self) -> Result<*mut u8, Cause> {
         loop {
-            if let Some(place) = self.place.get() {
+            if let Some(place) = self.place().get() {
                 return place.start();
             }
-            Block::fill(self.bytes, &self.place, Backing::Own).map_err(|error| Cause::Error(Box::new(error)))?;
+            Block::fill(self.bytes, self.place(), Backing::Own).map_err(|error| Cause::Error(Box::new(error)))?;
         }
     }
 
@@ -111,12 +243,12 @@ impl Storage {
 
     /// Whether it lies in memory that others may know.
     pub(super) fn is_lent(&self) -> bool {
-        matches!(self.place.get(), Some(Backing::Foreign { is_lent: true, .. }))
+        self.owner == Owner::Lent
     }
 
     /// Whether it lies in memory that something else keeps.
     pub(super) fn is_foreign(&self) -> bool {
-        matches!(self.place.get(), Some(Backing::Foreign { .. }))
+        matches!(self.owner, Owner::Foreign | Owner::Lent)
     }
 
     /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own.
@@ -125,7 +257,7 @@ impl Storage {
     ///
     /// No op on the other storage is pending or will be pushed: its buffer was given away.
     pub unsafe fn start_in(self: &Arc<Self>, other: &Arc<Self>) -> Result<*mut u8, Cause> {
-        if self.place.get().is_none() {
+        if self.place().get().is_none() {
             self.take_place(other);
         }
         self.start()
@@ -136,12 +268,12 @@ impl Storage {
         if self.is_few {
             return false;
         }
-        let root = match other.place.get() {
+        let root = match other.place().get() {
             Some(Backing::Own(_)) => Arc::clone(other),
             Some(Backing::Taken(root)) => Arc::clone(root),
             Some(Backing::Foreign { .. } | Backing::Within(_)) | None => return false,
         };
-        root.bytes == self.bytes && self.place.set(Backing::Taken(root)).is_ok()
+        root.bytes == self.bytes && self.place().set(Backing::Taken(root)).is_ok()
     }
 }
 
@@ -149,7 +281,7 @@ impl Backing {
     fn start(&self) -> Result<*mut u8, Cause> {
         match self {
             Self::Own(block) => Ok(block.start()),
-            Self::Taken(root) => match root.place.get() {
+            Self::Taken(root) => match root.place().get() {
                 Some(place) => place.start(),
                 None => unreachable!("taken storage has a place"),
             },

@@ -95,6 +95,10 @@ pub(crate) fn run_rows(
     {
         return false;
     }
+    let mut pushing = Pushing::lock(); // an address holds under it alone
+    if !is_all_there(&mut pushing, engine, arrays) {
+        return false;
+    }
     let mut pointers = [std::ptr::null_mut(); FEW];
     let mut steps = [0; FEW];
     let mut elements = [Element([0; 16]); FEW];
@@ -121,10 +125,6 @@ pub(crate) fn run_rows(
         if let Operand::Scalar(..) = input {
             pointers[at] = elements[at].0.as_mut_ptr();
         }
-    }
-    let mut pushing = Pushing::lock();
-    if !is_all_there(&mut pushing, engine, arrays) {
-        return false;
     }
     let Ok(start) = output.buffer().start() else { return false };
     let count = inputs.len();

@@ -2,7 +2,7 @@
 
 use super::at_once::{self, is_short};
 use super::large::{LARGE, push_large};
-use crate::access::{announce_scalars, enqueue, is_all_there, note_written, place, refuse};
+use crate::access::{Renaming, Worth, announce_scalars, enqueue, is_all_there, note_written, place, refuse};
 use crate::door::{self, Call, recording};
 use crate::memory::Pushing;
 use crate::memory::recorded::is_plain;
@@ -15,6 +15,9 @@ use weft_engine::{Engine, PushOptions};
 
 /// Results below this size do not count as bytes held by pending ops.
 const COUNTED: usize = 4096;
+
+/// Picoseconds for an element from which on a loop computes for longer than it moves memory.
+const LONG: usize = 1000;
 
 /// The arrays of an op, inputs first.
 type Arrays<'a> = SmallVec<[(&'a Array, Access); 3]>;
@@ -78,8 +81,51 @@ pub fn push_elementwise(
     if engine.is_watched() {
         announce_scalars(inputs.iter().filter_map(Operand::scalar));
     }
+    let read = arrays.len() - outputs.len();
+    if let [output] = outputs
+        && let Some(worth) = worth_apart(&kernel)
+        && let Some(renaming) = Renaming::of(output, &arrays, worth)
+    {
+        return push_renamed(kernel, inputs, (&arrays[..read], renaming), options);
+    }
     let plan = Plan::Own(Strided::new(kernel, outputs, inputs)?);
-    push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), arrays.len() - outputs.len())
+    push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), read, None)
+}
+
+/// When a loop gains more beside its neighbours than from running block by block with them: one that only copies, or that
+/// computes for longer than it moves memory.
+#[inline]
+fn worth_apart(kernel: &StridedLoop) -> Option<Worth> {
+    match kernel.effort() {
+        0 => Some(Worth::BesideLong),
+        LONG.. => Some(Worth::Always),
+        _ => None,
+    }
+}
+
+/// Notes the reads of a loop that computes for longer than it moves memory.
+#[inline]
+pub(super) fn note_long(pushing: &mut Pushing, kernel: &StridedLoop, read: &[(&Array, Access)]) {
+    if kernel.effort() >= LONG {
+        read.iter().for_each(|(array, _)| array.buffer().ranges.get(pushing).readers.long = true);
+    }
+}
+
+/// Pushes a loop that writes its result elsewhere, and what makes it the output's.
+fn push_renamed(
+    kernel: StridedLoop,
+    inputs: &[Operand<'_>],
+    (read, renaming): (&[(&Array, Access)], Renaming),
+    options: PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    let values = renaming.values().clone();
+    let step = Bound::new(Plan::Own(Strided::new(kernel, &[&values], inputs)?), &[&values], inputs)?;
+    let mut arrays = Arrays::from_slice(read);
+    arrays.push((&values, Access::Overwrite));
+    let (spare, kind) = renaming.access();
+    let spare = spare.clone();
+    let call = Call { variables: &[(&spare, kind)], ..Call::on(values.engine(), &arrays, options) };
+    push_bound(step, &call, read.len(), Some(renaming))
 }
 
 /// Pushes a step once more, on arrays with the layouts that it was made for.
@@ -103,21 +149,26 @@ pub(crate) fn push_again(
     let (arrays, bytes) = listed(engine, &outputs, &inputs, is_plain())?;
     options.bytes += bytes;
     let bound = Bound::new(Plan::Shared(Arc::clone(strided)), &outputs, &inputs)?;
-    push_bound(bound, &Call { variables, after, ..Call::on(engine, &arrays, options) }, read)
+    push_bound(bound, &Call { variables, after, ..Call::on(engine, &arrays, options) }, read, None)
 }
 
 #[inline]
-fn push_bound(step: Bound, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
+fn push_bound(step: Bound, call: &Call<'_>, read: usize, renaming: Option<Renaming>) -> Result<(), ArrayError> {
     // On a watched engine an op runs on its own, from its beginning to its end.
     if step.size() < LARGE || call.engine.is_watched() {
-        push_small(Box::new(step), call, read)
+        push_small(Box::new(step), call, read, renaming)
     } else {
-        push_large(step, call, read)
+        push_large(step, call, read, renaming)
     }
 }
 
 #[inline]
-fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
+fn push_small(
+    mut step: Box<Bound>,
+    call: &Call<'_>,
+    read: usize,
+    renaming: Option<Renaming>,
+) -> Result<(), ArrayError> {
     let (engine, arrays) = (call.engine, call.arrays);
     let mut options = call.options;
     let mut pushing = Pushing::lock();
@@ -142,7 +193,14 @@ fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), 
             step.rewrite(output.buffer());
         }
     }
-    let pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, RunBound(step));
+    let kernel = *step.strided().kernel();
+    let mut pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, RunBound(step));
+    note_long(&mut pushing, &kernel, &arrays[..read]);
+    if let Some(renaming) = renaming
+        && pushed.is_ok()
+    {
+        pushed = renaming.enqueue(&mut pushing, engine, &options);
+    }
     drop(pushing);
     engine.follow_up();
     Ok(pushed?)

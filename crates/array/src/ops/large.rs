@@ -17,9 +17,10 @@
 //! Idle workers help with the blocks. The thread that finishes the last one completes the op. Results do not depend on
 //! any of this: each element is computed by itself.
 
+use super::elementwise::note_long;
 use super::team::{self, Blocks, Crew};
 use crate::ArrayError;
-use crate::access::{enqueue, place};
+use crate::access::{Renaming, enqueue, place};
 use crate::door::Call;
 use crate::memory::Pushing;
 use crate::step::{Bound, Lifetimes, Prepared, Source};
@@ -267,7 +268,12 @@ fn producer_of(producer: Option<&Weak<dyn Any + Send + Sync>>) -> Option<Arc<Job
 }
 
 /// Pushes a large op; the first `read` of its arrays are inputs.
-pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
+pub(crate) fn push_large(
+    mut step: Bound,
+    call: &Call<'_>,
+    read: usize,
+    renaming: Option<Renaming>,
+) -> Result<(), ArrayError> {
     let (engine, arrays) = (call.engine, call.arrays);
     let mut options = call.options;
     let mut needs = Needs::default();
@@ -300,7 +306,7 @@ pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Resul
             rewritten.extend(producer);
         }
     }
-    let (size, flat) = (step.size(), step.is_flat());
+    let (size, flat, kernel) = (step.size(), step.is_flat(), *step.strided().kernel());
     let job = Arc::new(Job {
         engine: step.engine().is_none().then(|| engine.clone()),
         device: options.device,
@@ -313,7 +319,13 @@ pub(crate) fn push_large(mut step: Bound, call: &Call<'_>, read: usize) -> Resul
         state: Mutex::new(State::Open(Vec::new())),
     });
     let run = Run { job: Arc::clone(&job), place: options.note.key() };
-    let pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, run);
+    let mut pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, run);
+    note_long(&mut pushing, &kernel, &arrays[..read]);
+    if let Some(renaming) = renaming
+        && pushed.is_ok()
+    {
+        pushed = renaming.enqueue(&mut pushing, engine, &options);
+    }
     if pushed.is_ok() && flat {
         // An op that waits for more than its arrays cannot run ahead of its turn.
         let follows = call.variables.is_empty() && call.after.is_empty();

@@ -30,9 +30,16 @@ pub fn push_matmul(
         return Ok(());
     }
     if step.blocks() > 1 {
-        return door::push(Shared { step, arrays: arrays.map(|(array, _)| array.clone()), note: options.note }, &call);
+        let output =
+            |arrays: &[(&Array, Access)]| arrays.last().map_or_else(|| output.clone(), |(array, _)| (*array).clone());
+        let shared = |arrays: &[(&Array, Access)]| Shared {
+            step,
+            arrays: [left.clone(), right.clone(), output(arrays)],
+            note: options.note,
+        };
+        return door::push_renaming(&call, shared);
     }
-    door::push(super::again::on(Step::Matmul(step), &arrays), &call)
+    door::push_renaming(&call, |arrays| super::again::on(Step::Matmul(step), arrays))
 }
 
 /// Multiplies two matrices or vectors on the calling thread, if that is short and they are ready. The output is new and

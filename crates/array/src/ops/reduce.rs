@@ -29,5 +29,5 @@ pub fn push_reduce(
     if is_short(step.nanoseconds()) && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
         return Ok(());
     }
-    door::push(super::again::on(Step::Reduce(step), &arrays), &call)
+    door::push_walk(super::again::on(Step::Reduce(step), &arrays), &call)
 }

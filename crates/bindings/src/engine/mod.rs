@@ -36,6 +36,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// stall_after : float, optional
 ///     Seconds after which a wait warns, through the logger ``weft``, that no op has finished meanwhile: with the ops that
 ///     run, and those that wait, with their blockers. None for never.
+/// rename_limit : int, optional
+///     How many storages an array may have at a time, from 1 to 64. With 2, an op that overwrites all of an array (`copyfrom`,
+///     ``x[...] =``, ``out=x``) writes to other memory while ops that were pushed before still use the values, instead of waiting
+///     for them; 1 switches this off.
 /// blas_threads : int, optional
 ///     How many threads BLAS and LAPACK take for a call of `weft.linalg` on this engine's arrays; by default as many as the
 ///     process has set. It is set around each such call and then as before, by threadpoolctl (extra ``machine``).

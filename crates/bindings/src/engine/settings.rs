@@ -15,6 +15,7 @@ pub(crate) struct Given<'a> {
     pub(crate) max_pending_bytes: Option<i64>,
     pub(crate) on_limit: &'a str,
     pub(crate) stall_after: Option<f64>,
+    pub(crate) rename_limit: i64,
     pub(crate) name: Option<String>,
 }
 
@@ -42,10 +43,20 @@ impl Given<'_> {
             },
             on_limit,
             stall_after: arguments::seconds(py, "stall_after", self.stall_after)?,
+            rename_limit: rename_limit(py, self.rename_limit)?,
             name: self.name,
             host: Arc::new(host),
         })
     }
+}
+
+/// Storages that a buffer may have.
+fn rename_limit(py: Python<'_>, number: i64) -> PyResult<usize> {
+    let most = Settings::MAX_RENAME_LIMIT;
+    usize::try_from(number)
+        .ok()
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| errors::argument_value(py, &format!("rename_limit must be between 1 and {most}, not {number}")))
 }
 
 /// A number that is to be positive.

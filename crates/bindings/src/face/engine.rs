@@ -6,7 +6,7 @@ use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
 use crate::engine::{wait, watching};
 use crate::interpreter::arguments::{
     self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, Check, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
-    Priority, StallAfter, SwitchInterval, Timeout, Workers,
+    Priority, RenameLimit, StallAfter, SwitchInterval, Timeout, Workers,
 };
 use crate::interpreter::devices;
 use crate::interpreter::errors;
@@ -73,9 +73,10 @@ impl Engine {
     #[pyo3(
         signature = (workers=None, policy=PolicyName("work_stealing"), *, max_pending_ops=PendingOps(1_048_576),
                      max_pending_bytes=None, on_limit=LimitMode("block"), switch_interval=None,
-                     stall_after=Some(StallAfter(30.0)), blas_threads=None, check=None, name=None, **others),
+                     stall_after=Some(StallAfter(30.0)), rename_limit=RenameLimit(2), blas_threads=None, check=None, name=None, **others),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
-                          on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, check=None, name=None)"
+                          on_limit='block', switch_interval=None, stall_after=30.0, rename_limit=2, blas_threads=None, \
+                          check=None, name=None)"
     )]
     fn new(
         py: Python<'_>,
@@ -86,6 +87,7 @@ impl Engine {
         on_limit: LimitMode<'_>,
         switch_interval: Option<SwitchInterval>,
         stall_after: Option<StallAfter>,
+        rename_limit: RenameLimit,
         blas_threads: Option<BlasThreads>,
         check: Option<Check>,
         name: Option<Name<'_>>,
@@ -106,6 +108,7 @@ impl Engine {
             max_pending_bytes: max_pending_bytes.map(|bytes| bytes.0),
             on_limit: on_limit.0,
             stall_after: stall_after.map(|seconds| seconds.0),
+            rename_limit: rename_limit.0,
             name: name.map(|name| name.0.to_owned()),
         };
         let settings = given.read(py, Gil::new(&exceptions))?;
@@ -157,6 +160,12 @@ impl Engine {
             OnLimit::Block => "block",
             OnLimit::Raise => "raise",
         }
+    }
+
+    /// How many storages an array may have at a time.
+    #[getter]
+    fn rename_limit(&self) -> usize {
+        self.inner.rename_limit()
     }
 
     /// How many threads BLAS and LAPACK take for a call on its arrays; None for as many as the process has set.

@@ -56,8 +56,8 @@ impl NDArray {
         if actual.buffer().is_elsewhere() {
             return Ok(None);
         }
-        let start = actual.buffer().storage().map_err(|error| raised(py, error))?.start();
-        let Ok(start) = start else { return Ok(None) }; // no memory is left: a look at the values tells so
+        let pinned = actual.buffer().storage().map_err(|error| raised(py, error))?.pin();
+        let Ok(start) = pinned.storage().start() else { return Ok(None) }; // no memory is left: a look at the values tells so
         let at = start.wrapping_add(actual.layout().offset).cast_const();
         macro_rules! read {
             ($type:ty) => {

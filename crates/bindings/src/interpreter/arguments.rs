@@ -111,6 +111,8 @@ values! {
     Timeout(f64) = "timeout must be None or a number of seconds of at least 0";
     /// After how long a wait warns.
     StallAfter(f64) = "stall_after must be None or a number of seconds of at least 0";
+    /// How many storages a buffer may have.
+    RenameLimit(i64) = "rename_limit is a whole number from 1 to 64";
     /// How long a busy thread keeps the GIL.
     SwitchInterval(f64) = "switch_interval must be a positive number of seconds";
     /// Threads of BLAS.

@@ -23,7 +23,7 @@ use pyo3::types::PyTuple;
 use std::any::Any;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit_overwriting};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions};
@@ -154,7 +154,7 @@ pub(crate) fn push_compute(
     })?;
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
     let (function, dropped) = Answering::open(func);
-    let compute = Compute {
+    let compute = |arrays: &[(&Array, Access)]| Compute {
         function,
         dropped,
         arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
@@ -169,7 +169,7 @@ pub(crate) fn push_compute(
     let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
     let request = Call { anywhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
     // SAFETY: the function takes any arrays that it is given: these, or others like them.
-    unsafe { submit(compute, &request) }.map_err(|error| raised(py, error))?;
+    unsafe { submit_overwriting(&request, compute) }.map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {
             record::wrote(py, array.get());

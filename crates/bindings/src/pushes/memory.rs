@@ -16,7 +16,7 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_array::{
-    Array, Buffer, DType, Layout, Operand, Ownership, Shape, Storage, StridedLoop, Strides, copy_loop,
+    Array, Buffer, DType, Layout, Operand, Ownership, Pinned, Shape, Storage, StridedLoop, Strides, copy_loop,
     push_elementwise, recording,
 };
 use weft_engine::trace::Kind;
@@ -25,7 +25,7 @@ use weft_engine::{Device, DeviceLane, PushOptions};
 /// The bytes of an array's buffer as a Python buffer. It keeps them alive.
 #[pyclass(module = "weft._core", frozen, name = "_Memory")]
 pub(crate) struct Memory {
-    storage: Arc<Storage>,
+    storage: Pinned,
     readonly: bool,
     /// Prevents the reuse of the bytes for another array.
     _buffer: Option<Arc<Buffer>>,
@@ -36,8 +36,9 @@ impl Memory {
     #[allow(clippy::needless_pass_by_value)] // required by pyo3
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let own = slf.get();
-        let start = own.storage.start().map_err(|cause| errors::out_of_memory(slf.py(), &cause.to_string()))?;
-        let bytes = isize::try_from(own.storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
+        let storage = own.storage.storage();
+        let start = storage.start().map_err(|cause| errors::out_of_memory(slf.py(), &cause.to_string()))?;
+        let bytes = isize::try_from(storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
         // SAFETY: CPython has `view` filled here; the bytes live as long as this object, which the view holds.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, c_int::from(own.readonly), flags)
@@ -76,7 +77,8 @@ pub(crate) fn view<'py>(
     view_of(py, array, (storage, kept), readonly)
 }
 
-/// A NumPy array on elements in this storage. It keeps the storage, and the buffer if one is given.
+/// A NumPy array on elements in this storage. It keeps the storage, and the buffer if one is given, where it is: for good if it may
+/// outlive the running op, and so have the buffer.
 pub(super) fn view_of<'py>(
     py: Python<'py>,
     array: &Array,
@@ -84,7 +86,11 @@ pub(super) fn view_of<'py>(
     readonly: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (buffer, layout) = (array.buffer(), array.layout());
-    let start = storage.start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
+    if kept.is_some() {
+        storage.pin_for_good(); // who once had the view may have noted the address
+    }
+    let storage = storage.pin();
+    let start = storage.storage().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
     let writable = !readonly && !buffer.is_readonly();
     let start = start.wrapping_add(layout.offset);

@@ -16,6 +16,7 @@ mod stall;
 mod stats;
 mod task;
 mod trace;
+mod usage;
 mod variable;
 mod wait;
 

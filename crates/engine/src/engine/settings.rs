@@ -33,6 +33,9 @@ pub struct Settings {
     pub name: Option<String>,
     /// How long no op may end, while some are pending, before those who wait are told; never if there is none.
     pub stall_after: Option<Duration>,
+    /// Memory that a buffer may have at a time, in storages: more than one lets an op overwrite it while others still read
+    /// the values before. The engine itself has no memory; whoever pushes ops on some asks for the number.
+    pub rename_limit: usize,
     /// Where hosted payloads run.
     pub host: Arc<dyn Host>,
 }
@@ -47,6 +50,7 @@ impl Default for Settings {
             on_limit: OnLimit::default(),
             name: None,
             stall_after: Some(Duration::from_secs(30)),
+            rename_limit: 2,
             host: Arc::new(DirectHost),
         }
     }
@@ -63,6 +67,9 @@ impl Settings {
     /// Most workers an engine may be asked for.
     pub const MAX_WORKERS: usize = 4096;
 
+    /// Most storages that a buffer may have.
+    pub const MAX_RENAME_LIMIT: usize = 64;
+
     pub(super) fn check(&self) -> Result<(), EngineError> {
         match self.workers {
             Some(workers) if !(1..=Self::MAX_WORKERS).contains(&workers) => Err(EngineError::InvalidArgument(format!(
@@ -75,6 +82,9 @@ impl Settings {
             _ if self.max_pending_bytes == 0 => {
                 Err(EngineError::InvalidArgument("max_pending_bytes must be at least 1".to_owned()))
             }
+            _ if !(1..=Self::MAX_RENAME_LIMIT).contains(&self.rename_limit) => Err(EngineError::InvalidArgument(
+                format!("rename_limit must be between 1 and {}, not {}", Self::MAX_RENAME_LIMIT, self.rename_limit),
+            )),
             _ => match self.name.as_ref().and_then(|name| name.find('\0')) {
                 Some(at) => Err(EngineError::InvalidArgument(format!(
                     "name must not contain a NUL character, and has one at {at}: threads are named after the engine"

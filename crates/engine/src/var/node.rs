@@ -228,6 +228,12 @@ impl VarNode {
         })
     }
 
+    /// Whether an access to it was granted and not left yet. Where none is held, none is queued.
+    pub(crate) fn is_held(&self, _seat: &Seat) -> bool {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).readers > 0 || !(*queue).writer.is_null() })
+    }
+
     /// Makes the last good version the value again, if it is [kept](Health::Kept). Answers the failure that this ends, to be
     /// dropped elsewhere.
     pub(crate) fn recover(&self, seat: &Seat) -> Option<Arc<Failure>> {

@@ -117,6 +117,7 @@ impl Here {
                 Source::State(array) | Source::Constant { array, .. } => array,
                 Source::Fresh => continue,
             };
+            array.buffer().pin_for_good(); // the address is asked for before the lock is held
             let Ok(start) = array.buffer().start() else { return Ok(None) };
             bases[*number] = start.wrapping_offset(moved[*number]);
             outside.push((array, *access));
