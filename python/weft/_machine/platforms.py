@@ -9,7 +9,9 @@ __all__ = ["PLATFORMS", "platform"]
 _TESTED = "every test runs at every change"
 _EMULATED = "checked at every change; tests run by emulation before a release"
 _NATIVE_RUST = "checked before a release; Rust tests run natively, no wheel was tried: no CPython for musl is at hand"
-_EMULATED_RUST = "checked before a release; Rust tests run by emulation, no wheel was tried: no CPython for musl is at hand"
+_EMULATED_RUST = (
+    "checked before a release; Rust tests run by emulation, no wheel was tried: no CPython for musl is at hand"
+)
 _MINGW = "checked before a release; not run, because Microsoft's linker is not at hand: the row of MinGW stands for it"
 _WINE = "checked before a release; Rust tests run by wine; no wheel is made"
 _APPLE = "checked before a release; not run, because macOS runs on Apple's machines alone"
