@@ -149,6 +149,25 @@ def test_no_more_memory_than_two_buffers(use: Callable[..., weft.Engine], held: 
     assert weft.memory_stats()["in_use"] <= before + (1 << 18)
 
 
+def test_other_memory_counts_among_what_pending_ops_hold(use: Callable[..., weft.Engine], held: Any) -> None:
+    length = 1 << 20
+    engine = use(5, max_pending_bytes=12 << 20)
+    arrays, batch = [weft.ones(length) for _ in range(3)], weft.full(length, 2.0)
+    engine.wait_for_all()
+    readers = [held(x) for x in arrays]
+    before = weft.memory_stats()["in_use"]
+    for x in arrays:  # without room for a second storage it waits, behind its readers
+        x.copyfrom(batch)
+    assert engine.stats()["pending_bytes"] >= 8 << 20
+    assert weft.memory_stats()["in_use"] <= before + (8 << 20) + (1 << 18)
+    for reader, _ in readers:
+        reader.opened.set()
+    engine.wait_for_all()
+    assert [total.item() for _, total in readers] == [length] * 3
+    assert [x.sum().item() for x in arrays] == [2 * length] * 3
+    assert engine.stats()["pending_bytes"] == 0
+
+
 def test_a_skipped_overwrite_is_recovered(use: Callable[..., weft.Engine], held: Any) -> None:
     use(3)
     x, batch = weft.ones(LENGTH), weft.ones(LENGTH)

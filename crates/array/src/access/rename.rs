@@ -106,6 +106,9 @@ impl Renaming {
         let storage = if let Some(storage) = spare.storage.upgrade() {
             storage
         } else {
+            if !engine.has_room(buffer.bytes() as u64) {
+                return None;
+            }
             let fresh = Storage::new(buffer.bytes());
             if fresh.start().is_err() {
                 tell(buffer);
@@ -145,15 +148,14 @@ impl Renaming {
         if ranges.split {
             join(ranges, &buffer)?; // another thread has split it since
         }
-        ranges.note(false);
-        ranges.note_whole(false);
-        let mut name = String::new();
+        let mut name = String::from("rename");
         if engine.is_traced() {
-            let _ = write!(name, "rename (storage {number} of {limit})");
+            let _ = write!(name, " (storage {number} of {limit})");
         }
         let options = PushOptions {
-            name: engine.is_traced().then_some(&*name),
+            name: Some(&name),
             priority: options.priority,
+            bytes: buffer.bytes() as u64, // of the spare, which is there until this op has ended
             hands_on: true,
             ..PushOptions::default()
         };
@@ -162,7 +164,12 @@ impl Renaming {
         accesses.add(new.variable(), AccessKind::Read)?;
         accesses.add(&spare, AccessKind::Exclusive)?;
         accesses.add(buffer.variable(), AccessKind::Overwrite)?;
-        engine.enqueue(Exchange { values: Arc::clone(&new), buffer: Arc::clone(&buffer) }, &mut accesses, &options)
+        let payload = Exchange { values: Arc::clone(&new), buffer: Arc::clone(&buffer) };
+        engine.enqueue(payload, &mut accesses, &options)?;
+        let ranges = buffer.ranges.get(pushing);
+        ranges.note(false);
+        ranges.note_whole(false);
+        Ok(())
     }
 }
 

@@ -49,8 +49,7 @@ impl Calling {
         let outcome = unsafe { self.communicator.carry_on(flight, &self.job, source, target, &mut is_called_away) };
         outcome.map_err(|error| {
             if error.is_abandoned() {
-                // MPI may still write there.
-                std::mem::forget(arrays.clone());
+                keep(arrays.clone());
             }
             self.failure(error)
         })
@@ -171,8 +170,16 @@ impl Payload for Rest {
     fn discard(self) {
         let rank = self.calling.communicator.settings().rank;
         self.calling.communicator.fail(&format!("rank {rank} has given up on {}", self.calling.job.describe()));
-        std::mem::forget(self.arrays); // MPI may still write there
+        keep(self.arrays);
     }
+}
+
+/// Leaves memory to MPI for ever, which may still write there: it goes neither to the pool nor, by a renaming, to others.
+fn keep(arrays: Operands) {
+    for (array, _) in &*arrays {
+        array.buffer().pin_for_good();
+    }
+    std::mem::forget(arrays);
 }
 
 impl Rest {
