@@ -429,3 +429,12 @@ def test_arrays_are_taken_as_well() -> None:
     end = weft.ops.get_op("SoftmaxOutput")
     found = weft.grad(lambda x: weft.sum(end(x, label)))(weft.asarray(np.zeros((1, 2))))
     assert found.numpy().tolist() == [[-0.5, 0.5]]
+
+
+def test_products_leave_out_what_is_no_number() -> None:
+    x = np.array([[2.0, np.nan, 3.0], [np.nan, 4.0, 5.0]], np.float32)
+    close(run("nanprod", {"x": x}, axis=1)[0], np.array([6, 20], np.float32))
+    close(run("nanprod", {"x": x})[0], np.array([120], np.float32))
+    op = weft.ops.get_op("mxnet.nanprod")
+    found = weft.grad(lambda data: weft.sum(op(data, axis=1)))(weft.asarray(x))
+    close(found.numpy(), np.array([[3, 0, 2], [0, 5, 4]], np.float32))

@@ -72,13 +72,14 @@ def _register() -> None:
         "max": (namespace.max, ("max_axis",)),
         "min": (namespace.min, ("min_axis",)),
         "nansum": (namespace.nansum, ()),
+        "nanprod": (namespace.nanprod, ()),
     }
     for name, (function, aliases) in kinds.items():
         gradient = LINEAR if name in {"sum", "mean"} else None
         operator(name, *aliases, settings=_AXES, shapes=_shapes((1,)), gradient=gradient, layout="reduce")(
             _apply(function, (1,))
         )
-        if name != "nansum":
+        if name not in {"nansum", "nanprod"}:
             new = ("_npi_mean",) if name == "mean" else (f"_np_{name}", f"_npi_{name}")
             operator(new[0], *new[1:], settings=_AXES_NEW, shapes=_shapes(()), gradient=gradient, layout="reduce")(
                 _apply(function, ())
