@@ -32,7 +32,6 @@ from weft._core import (
 )
 from weft._registry.avals import Aval, as_dtype, scalar_dtype
 from weft._registry.sieve import sifted
-from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
@@ -71,8 +70,6 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
         if given is not arrays:
             return call(op, *given, out=out, engine=engine, **attributes)
         return _carried(op, given, attributes, out, engine)
-    except Composing:
-        return compose(op, arrays, attributes, out)
     except Exception as error:
         refusal = sifted(error)
         if refusal is error:
@@ -145,13 +142,10 @@ def _written(
     engine: Engine | None,
 ) -> Any:
     """Push a call that writes to existing places, or to some of the elements."""
-    try:
-        heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
-        if heard == TAPE_ELSEWHERE:
-            return _stood_for(op, arrays, out, attributes, engine)
-        results = hear(op, arrays, out, attributes, _push) if heard else _push(op, arrays, out, attributes, engine)
-    except Composing:
-        return compose(op, arrays, attributes, out)
+    heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
+    if heard == TAPE_ELSEWHERE:
+        return _stood_for(op, arrays, out, attributes, engine)
+    results = hear(op, arrays, out, attributes, _push) if heard else _push(op, arrays, out, attributes, engine)
     return results[0] if op.nout == 1 else results
 
 
