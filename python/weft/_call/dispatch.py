@@ -12,6 +12,7 @@ It never waits, and touches no values except Python scalars.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -227,7 +228,8 @@ def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:
 def _named(error: WeftError, op: Op) -> WeftError:
     """Return a refusal of arguments with the op's name in front, unless it names the op already."""
     text = str(error)
-    return error.__class__(f"{op.name}: {text}") if error.__class__ in _REFUSALS and op.name not in text else error
+    is_named = re.search(rf"\b{re.escape(op.name)}\b", text) is not None
+    return error if is_named or error.__class__ not in _REFUSALS else error.__class__(f"{op.name}: {text}")
 
 
 def _engine_of(given: tuple[operands.Operand, ...], out: object) -> Engine:

@@ -56,25 +56,22 @@ def view(
 
 
 def register_view(
-    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = (), rule: str | None = None
+    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Places]], Callable[..., NDArray]]:
     """Register a view op from `places(shape, strides, **attributes)`; the result makes the view of an NDArray.
 
     Parameters
     ----------
     name : str
-        The op's name.
+        The op's name, and that of the core's rule for its shape, which checks the attributes before `places`.
     copy : callable
         NumPy's function of the same meaning, for places that cannot share memory: `copy(x, **attributes)`.
     aliases : tuple of str, optional
         Further names of the op.
-    rule : str, optional
-        The core's rule for the shape; by default that of the op's name. It has checked the attributes before `places`.
     """
 
     def decorate(places: Callable[..., Places]) -> Callable[..., NDArray]:
-        infer = shaped_by(rule or name, dtype_of_first)
-        shape_of = rule_named(rule or name)
+        shape_of = rule_named(name)
 
         def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
             np.copyto(out, copy(x, **attributes))
@@ -90,7 +87,7 @@ def register_view(
                 tape_hear_view(op, x, result, attributes)
             return result
 
-        op = register_op(name, infer=infer, aliases=aliases)(compute)
+        op = register_op(name, infer=shaped_by(name, dtype_of_first), aliases=aliases)(compute)
         code = places.__code__
         op.set_attribute("attribute_names", code.co_varnames[2 : code.co_argcount + code.co_kwonlyargcount])
         op.set_attribute("view", show)

@@ -81,7 +81,7 @@ def _squeezed(_shape: Shape, strides: Shape, *, axes: Shape) -> Places:
     return Places(tuple([stride for i, stride in enumerate(strides) if i not in gone]))
 
 
-@register_view("flip", _copy_flipped, rule="along")
+@register_view("flip", _copy_flipped)
 def _flipped(shape: Shape, strides: Shape, *, axes: Shape | None) -> Places:
     turned = {i % len(strides) for i in (range(len(strides)) if axes is None else axes)}
     offset = sum([(shape[i] - 1) * strides[i] for i in turned])
@@ -175,7 +175,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
         return transpose(reshape(transpose(x), as_shape(shape)[::-1], copy=copy))
     if is_symbol(x):
         return one(_reshape, x, shape=as_shape(shape))
-    new = resolved_shape(x.shape, shape if shape.__class__ in (int, tuple) else as_shape(shape))
+    new = resolved_shape(x.shape, as_shape(shape))
     if copy:
         strides = None
     elif x._contiguous:

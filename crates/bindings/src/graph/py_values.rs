@@ -31,7 +31,7 @@ impl Hashed {
 
     /// An object that may have no hash, for a value of which nobody keeps a table.
     pub(crate) fn by_identity(object: &Bound<'_, PyAny>) -> Self {
-        Self { object: object.clone().unbind(), hash: object.as_ptr() as u64 }
+        Self { object: object.clone().unbind(), hash: object.as_ptr().addr() as u64 }
     }
 }
 

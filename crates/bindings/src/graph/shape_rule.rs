@@ -26,7 +26,7 @@ impl ShapeRule {
     fn new(py: Python<'_>, name: &str) -> PyResult<Self> {
         let Some(rule) = named_shapes(name) else {
             let names: Vec<_> = rules::SHAPE_RULES.iter().map(|rule| rule.name).collect();
-            let message = format!("there is no shape rule {name:?}; there are {}", names.join(", "));
+            let message = format!("there is no shape rule '{name}'; there are {}", names.join(", "));
             return Err(errors::argument_value(py, &message));
         };
         let reads = rule.reads.iter().map(|name| (Arc::from(*name), PyString::intern(py, name).unbind()));

@@ -1,6 +1,6 @@
 //! Element by element.
 
-use super::{axes_given, axis, learn, refuse};
+use super::{axes, axes_given, axis, learn, refuse};
 use crate::registry::RuleError;
 use crate::value::{Attributes, Shape, UNKNOWN};
 use weft_shape::{aligned, broadcast_length};
@@ -108,4 +108,13 @@ pub(super) fn along(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shap
         }
     }
     Ok(())
+}
+
+/// As `along`, and no axis is named twice.
+pub(super) fn flip(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+    along(attributes, ins, outs)?;
+    match (ins.first().and_then(Shape::rank), axes_given(attributes, "axes")?) {
+        (Some(rank), Some(given)) => axes(&given, rank).map(drop),
+        _ => Ok(()),
+    }
 }

@@ -68,6 +68,7 @@ pub const SHAPE_RULES: &[NamedShapes] = &[
     NamedShapes { name: "same", reads: &[], infer: broadcast::same },
     NamedShapes { name: "like_first", reads: &[], infer: broadcast::like_first },
     NamedShapes { name: "along", reads: &["axis", "axes"], infer: broadcast::along },
+    NamedShapes { name: "flip", reads: &["axes"], infer: broadcast::flip },
     NamedShapes { name: "reduce", reads: &["axis", "keepdims"], infer: reduce::reduce },
     NamedShapes { name: "extremum", reads: &["axis", "keepdims", "initial"], infer: reduce::extremum },
     NamedShapes { name: "matmul", reads: &[], infer: products::matmul },
