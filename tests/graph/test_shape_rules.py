@@ -201,8 +201,8 @@ def test_arrays_and_symbols_have_the_shapes_of_numpy(name: str) -> None:
 def test_each_op_states_the_rule_of_its_shapes_once() -> None:
     by_rule = 0
     for op in map(weft.ops.get_op, list_ops()):
-        shapes = getattr(op.infer, "shapes", None)
-        if shapes is not None:
+        shapes, level = getattr(op.infer, "shapes", None), op._entry.level("infer_shape")
+        if shapes is not None and level is not None and level < 0:  # others are those of tests
             by_rule += 1
             assert op.attribute("infer_shape") == shapes, op
     assert by_rule > 50
@@ -227,7 +227,7 @@ X = weft.zeros((2, 3))
         (lambda: weft.stack([X, weft.zeros(3)]), ArgumentValueError, r"^stack: .*\(2, 3\), \(3,\)|one shape"),
         (lambda: weft.concat([weft.zeros(()), weft.zeros(())]), ArgumentValueError, "^concat: arrays without axes"),
         (lambda: weft.where(X > 0, X, weft.zeros(5)), ArgumentValueError, r"^where: .* shapes \(2,3\) \(2,3\) \(5,\)"),
-        (lambda: weft.reshape(X, (4, -1)), ArgumentValueError, r"\(2, 3\) \(6 elements\) into shape \(4, \?\)"),
+        (lambda: weft.reshape(X, (4, -1)), ArgumentValueError, r"\(2, 3\) \(6 elements\) into shape \(4, -1\)"),
         (lambda: weft.reshape(X, (-1, -1)), ArgumentValueError, r"one unknown dimension, got shape \(-1, -1\)"),
         (lambda: weft.reshape(X, (-2, 3)), ArgumentValueError, r"negative dimensions .* \(-2, 3\)"),
         (lambda: weft.broadcast_to(X, (3, 3)), ArgumentValueError, r"\(2, 3\) does not broadcast to \(3, 3\)"),
@@ -260,7 +260,7 @@ def test_shapes_follow_backwards_by_the_rules_of_arrays() -> None:
     assert weft.concat([weft.ops.get_op("round")(x, decimals=1), y]).infer_shape_partial(y=(2, 3))[0] == [(None, 3), (2, 3)]
     assert weft.take(x, y, axis=1).infer_shape(x=(2, 3), y=(4, 5))[1] == [(2, 4, 5)]
     assert weft.take(x, 1, axis=1).infer_shape(x=(2, 3))[1] == [(2,)]
-    assert (weft.matrix_transpose(x) + y).infer_shape(x=(None, 3), y=(3, 4))[0] == [(4, 3), (3, 4)]
+    assert (weft.matrix_transpose(x) @ y).infer_shape(x=(None, 3), y=(5, 4))[0] == [(5, 3), (5, 4)]
     with pytest.raises(GraphError, match="negative dimensions"):
         weft.reshape(x, (-2, 3)).infer_shape(x=(2, 3))
 

@@ -1,9 +1,8 @@
 """Kinds of devices with memory of their own: each is one `Backend`, registered under the name of its kind.
 
-A backend is the destination of calls over its arrays, and is asked for their memory, copies, fills and exports to other
-libraries. A new kind is a subclass and one call of `register`; no other
-code of this package knows the kinds. A subclass without overrides has memory that only callables reach: each op is a
-callable with NumPy's view of that memory.
+A backend is the destination of calls over its arrays. It also answers for their memory, copies, fills and exports to
+other libraries. A new kind is a subclass and one call of `register`; no other code of this package knows the kinds. A
+subclass without overrides has memory that only callables reach: each op is a callable with NumPy's view of that memory.
 """
 
 from __future__ import annotations

@@ -18,35 +18,35 @@ pub(super) fn reshape(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Sh
         return refuse(format!("can only specify one unknown dimension, got shape {}", listed(&given)));
     }
     learn(out, &wanted)?;
-    balance(x, out)?;
-    balance(out, x)?;
-    if x.is_known() && !out.is_known() {
-        return refuse(format!("cannot reshape an array of shape {x} into shape {out}: any length would do"));
+    let fits = balance(x, out)? && balance(out, x)?;
+    let is_settled = out.is_known() || !x.is_known() || given.is_empty(); // a length that is None may follow later
+    if fits && is_settled {
+        return Ok(());
     }
-    Ok(())
+    let into = if given.is_empty() { out.to_string() } else { listed(&given) };
+    let elements = x.elements().map(|count| format!(" ({count} elements)")).unwrap_or_default();
+    refuse(format!("cannot reshape an array of shape {x}{elements} into shape {into}"))
 }
 
-/// Finds the one unknown length of `slot` from the elements of `other`.
-fn balance(slot: &mut Shape, other: &Shape) -> Result<(), RuleError> {
-    let (Some(own), Some(total)) = (slot.lengths(), other.elements()) else { return Ok(()) };
+/// Finds the one unknown length of `slot` from the elements of `other`. Answers whether the two have as many elements, as
+/// far as that is known.
+fn balance(slot: &mut Shape, other: &Shape) -> Result<bool, RuleError> {
+    let (Some(own), Some(total)) = (slot.lengths(), other.elements()) else { return Ok(true) };
     let open = own.iter().filter(|&&length| length == UNKNOWN).count();
     let rest =
         own.iter().filter(|&&length| length != UNKNOWN).try_fold(1_i64, |product, &length| product.checked_mul(length));
     let Some(rest) = rest else { return refuse(format!("a shape {slot} has too many elements")) };
-    match open {
-        0 if rest != total => {
-            refuse(format!("cannot reshape an array of shape {other} ({total} elements) into shape {slot}"))
-        }
-        1 if (rest == 0 && total != 0) || (rest != 0 && total % rest != 0) => {
-            refuse(format!("cannot reshape an array of shape {other} ({total} elements) into shape {slot}"))
-        }
-        1 if rest != 0 => {
+    Ok(match open {
+        0 => rest == total,
+        1 if rest == 0 => total == 0,
+        1 if total % rest == 0 => {
             let length = total / rest;
             *slot = Shape::new(own.iter().map(|&each| if each == UNKNOWN { length } else { each }));
-            Ok(())
+            true
         }
-        _ => Ok(()),
-    }
+        1 => false,
+        _ => true,
+    })
 }
 
 /// Attribute `axes`.
@@ -183,7 +183,9 @@ pub(super) fn flatten(_: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> 
             own[0] = first;
             learn(x, &Shape::new(own))?;
         }
-        balance(x, out)?;
+        if !balance(x, out)? {
+            return refuse(format!("an array of shape {x} is not flattened to {out}"));
+        }
     }
     Ok(())
 }
