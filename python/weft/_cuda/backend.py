@@ -62,10 +62,11 @@ class Cuda(Backend):
         elementwise.push(call.op, plan.inputs, plan.outputs, call.results, call.given, call.mask, signed=call.exact)
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
-        """Push a call of CuPy's."""
-        from weft._cuda import hosted
+        """Push two kernels for two results, or a call of CuPy's; the core has asked for one kernel."""
+        from weft._cuda import elementwise, hosted
 
-        hosted.push(ufunc, results, operands)
+        if not elementwise.push_parts(ufunc, results, operands):
+            hosted.push(ufunc, results, operands)
 
     def launch(self, op: Op, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
         """Push the kernel that the op's attribute ``"kernels"`` states."""

@@ -69,11 +69,6 @@ def push(
     op : Op, optional
         The op, where it may have a compute of a user's.
     """
-    if op is None:  # a loop's, which has asked for one kernel alone
-        from weft._cuda.elementwise import push_parts  # noqa: PLC0415 - the other way round at import
-
-        if push_parts(ufunc, results, operands):
-            return
     name = ufunc.__name__ if op is None else op.name
     arrays = tuple(x for x in operands if isinstance(x, NDArray))
     template = tuple(None if isinstance(x, NDArray) else x for x in operands)

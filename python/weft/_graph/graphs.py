@@ -132,3 +132,32 @@ def core_of(graph: Any) -> GraphCore:
     if isinstance(graph, Symbol):
         return graph.graph
     raise ArgumentTypeError(f"a pass takes a weft.graph.Graph, and {type(graph).__name__} was given")
+
+
+def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
+    """Return what stands for entries of a graph as one symbol.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.graphs import entries_of
+    >>> entries_of(weft.graph.Graph(weft.symbol.Variable("x") + 1), "x", "xs")
+    <Symbol x>
+    """
+    if isinstance(given, Symbol):
+        return given
+    if isinstance(given, (NodeEntry, str)):
+        given = [given]
+    found: list[NodeEntry] = []
+    for each in given:
+        if isinstance(each, NodeEntry):
+            found.append(each)
+        elif isinstance(each, Symbol):
+            found.extend(each.entries)
+        elif isinstance(each, str) and graph is not None:
+            found.extend(graph.symbol.get_internals()[each].entries)
+        else:
+            raise ArgumentTypeError(
+                f"{what} are symbols, entries of nodes or names, and {type(each).__name__} was given"
+            )
+    return Symbol.of_entries(found)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._core import graph_recompute
-from weft._graph.differentiating import entries_of
-from weft._graph.graphs import Graph, core_of
+from weft._graph.graphs import Graph, core_of, entries_of
 from weft._graph.planning import external_of
 from weft.errors import ArgumentTypeError, ArgumentValueError
 

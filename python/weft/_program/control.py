@@ -146,10 +146,6 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
             raise ArgumentTypeError(f"cond: {name} is called, and is {type(branch).__name__}")
     if any(map(is_symbol, leaves_of((p, args)))):
         return hooks.cond_symbols(p, f, g, args)
-    if not isinstance(p, NDArray) or not record.is_recording():
-        return f(*args) if p else g(*args)
-    if p.size != 1:
-        raise ArgumentValueError(f"cond: p has one element, not the shape {p.shape}")
     return chosen(p, f, g, args)
 
 

@@ -7,6 +7,7 @@ import gc
 import statistics
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -90,6 +91,23 @@ def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[
             tick(job)
             with watched(), quiet():
                 samples.add(job, job.run())
+
+
+def timed(body: Callable[[], object], per: float, finish: Callable[[], object] | None = None) -> list[float]:
+    """Return one repetition: the nanoseconds of `body`, and of `finish` behind it, divided by `per`."""
+    start = perf_counter_ns()
+    body()
+    if finish is not None:
+        finish()
+    return [(perf_counter_ns() - start) / per]
+
+
+def timed_calls(body: Callable[[], object], count: int, per: float) -> list[float]:
+    """Return one repetition: the nanoseconds of a call of `body`, on average over `count`, divided by `per`."""
+    start = perf_counter_ns()
+    for _ in range(count):
+        body()
+    return [(perf_counter_ns() - start) / per / count]
 
 
 @contextmanager

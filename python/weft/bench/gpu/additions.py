@@ -94,7 +94,7 @@ def _cupy(setup: Setup, size: int) -> list[Job]:
 
 LINE = Line(
     _TABLE,
-    (Table(_TABLE, "c = a + b on the device: until it returns", "us", ("minimum", "median")),),
+    (Table(_TABLE, "c = a + b on the device: until it returns", "us"),),
     _bounds,
     _prepare,
 )
