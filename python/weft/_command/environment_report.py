@@ -78,7 +78,7 @@ def _kernels() -> dict[str, str]:
         "onednn": f"not used: {where}" if version is None else f"{version}, {where}",
         "convolutions_float32": f"{few}; others: {own}" if version is None else f"oneDNN; {few}; small ones: {own}",
         "convolutions_float64": own,
-        "others": "weft's own loops; on CUDA devices: CuPy",
+        "others": "weft's own loops; on GPUs: CuPy",
         "vectors": f"{taken}, of {', '.join(available)}",
     }
 

@@ -93,8 +93,16 @@ def _wait_for(waited: list[Variable | NDArray], timeout: float | None) -> None:
             # An error of the wait itself. An op's is the same object, or, where no callable raised it, made anew.
             if failure is not error and (type(failure), str(failure)) != (type(error), str(error)):
                 raise
-            if not any(error is failure for failure in failures):
-                failures.append(error)
+            _add(failures, error)
+    _raise(failures)
+
+
+def _add(failures: list[Exception], error: Exception) -> None:
+    if not any(error is failure for failure in failures):
+        failures.append(error)
+
+
+def _raise(failures: list[Exception]) -> None:
     if len(failures) == 1:
         raise failures[0]
     if failures:
@@ -152,13 +160,8 @@ async def wait_async(*objs: object) -> None:
         try:
             await one
         except Exception as error:  # noqa: BLE001 - an op may raise anything
-            if not any(error is failure for failure in failures):
-                failures.append(error)
-    if len(failures) == 1:
-        raise failures[0]
-    if failures:
-        msg = "several ops failed"
-        raise ExceptionGroup(msg, failures)
+            _add(failures, error)
+    _raise(failures)
 
 
 def _check_timeout(timeout: object) -> None:
