@@ -1,7 +1,7 @@
-"""CUDA as a kind of device: what the door asks of it. The modules behind it are imported at the first call."""
+"""CUDA as a kind of device: the door's questions to it. The modules behind it are imported at the first call."""
 
 
-# ruff: noqa: PLC0415 - for those alone who have a device
+# ruff: noqa: PLC0415 - needed with a device alone
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Cuda(Backend):
         return functions.push(stated, results, given, attributes)
 
     def compute_of(self, op: Op) -> Callable[..., object]:
-        """Return what computes on CuPy's arrays."""
+        """Return the callable for CuPy's arrays."""
         from weft._cuda.hosted import compute_of
 
         return compute_of(op)

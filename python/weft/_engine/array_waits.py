@@ -26,7 +26,7 @@ def wait_all(timeout: float | None = None) -> None:
     WaitTimeoutError
         If the time runs out. The ops go on.
     BaseException
-        What an op raised, where nobody was told yet; of several, all as an `ExceptionGroup`.
+        The exception of an op, if it was not told yet; several as an `ExceptionGroup`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
     >>> asyncio.run(main())
     [2.0, 2.0]
     """
-    from weft._engine.awaitable import answer_of  # noqa: PLC0415 - asyncio takes as long as a third of NumPy, and whoever awaits has it
+    from weft._engine.awaitable import answer_of  # noqa: PLC0415 - it imports asyncio, a third of NumPy's time, which a caller that awaits has
 
     if not self.is_ready():
 

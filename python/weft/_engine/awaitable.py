@@ -23,12 +23,12 @@ def await_variable(variable: Variable) -> Generator[Any, None, None]:
     Parameters
     ----------
     variable : Variable
-        What to wait for.
+        The object of the wait.
 
     Yields
     ------
     object
-        What the event loop asks for.
+        The event loop's own.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def answer_of(
     answer: asyncio.Future[BaseException | None] = loop.create_future()
 
     def send(error: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop was closed: the wait is over
             loop.call_soon_threadsafe(_settle, answer, error)
 
     def run(*_values: object) -> None:

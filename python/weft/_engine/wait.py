@@ -111,7 +111,7 @@ def _raise(failures: list[Exception]) -> None:
 
 
 def _running(engine: Engine) -> str:
-    """Return what an engine runs, as the end of a message."""
+    """Return an engine's running ops, as the end of a message."""
     report = engine._stall_report()
     name_running(report)
     shown = [
@@ -165,7 +165,7 @@ async def wait_async(*objs: object) -> None:
 
 
 def _check_timeout(timeout: object) -> None:
-    """Reject what is no time, before any of it is spent."""
+    """Reject a value that is no time, before any of it is spent."""
     wanted = "timeout must be None or a number of seconds of at least 0, not"
     if timeout is None:
         return
@@ -175,12 +175,12 @@ def _check_timeout(timeout: object) -> None:
         seconds = float(timeout)
     except OverflowError:
         seconds = -1.0
-    if not seconds >= 0:  # nor what is no number
+    if not seconds >= 0:  # nor NaN
         raise ArgumentValueError(f"{wanted} {timeout!r}")
 
 
 def _waited(obj: object) -> Variable | NDArray:
-    """Return what tells when an object is ready."""
+    """Return the variable or array that tells when an object is ready."""
     if isinstance(obj, TaskHandle):
         return obj._variable
     if isinstance(obj, (Variable, NDArray)):

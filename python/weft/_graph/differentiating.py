@@ -45,7 +45,7 @@ def gradient(
     graph : Graph
         The graph in which names are looked up.
     ys, xs : symbols, entries or names
-        What is differentiated, and with respect to what. What comes twice among `ys` counts twice.
+        The values to differentiate, and those that gradients are with respect to. A value that comes twice among `ys` counts twice.
     ys_out_grad : list of Symbol or None, optional
         The gradients of `ys`; None stands for ones.
     aggregate : callable, optional
@@ -100,7 +100,7 @@ def _answer(name: str, answer: Any) -> SymbolCore:
 
 
 def with_known(known: Graph | None, graph: Graph) -> Graph:
-    """Return a graph with shapes and dtypes, without calls that they make needless: from those that `known` has of variables, and from what variables note."""
+    """Return a graph with shapes and dtypes, without calls that they make needless: from those of variables in `known`, and from variables' notes."""
     found: dict[str, dict[str, Any]] = {"shape": {}, "dtype": {}}
     if known is not None:
         indexed = known.indexed_graph()

@@ -44,15 +44,13 @@ class _Attributes(MutableMapping[str, Any]):
 class Graph:
     """The outputs of a symbol, with attributes.
 
-    Parameters
-    ----------
-    symbol : Symbol or sequence of NodeEntry
+    Parameters ---------- symbol : Symbol or sequence of NodeEntry
         What is to be computed.
 
     Attributes
     ----------
     outputs : list of NodeEntry
-        What is to be computed; it never changes.
+        The results; they never change.
     attrs : mapping of str to object
         What passes have found out. A copy of the graph shares them until one of both is given another.
 
@@ -93,7 +91,7 @@ class Graph:
 
     @property
     def attrs(self) -> MutableMapping[str, Any]:
-        """What passes have found out, by name."""
+        """The findings of passes, by name."""
         return _Attributes(self)
 
     def indexed_graph(self) -> IndexedGraph:
@@ -135,7 +133,7 @@ def core_of(graph: Any) -> GraphCore:
 
 
 def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
-    """Return what stands for entries of a graph as one symbol.
+    """Return entries of a graph, in any spelling, as one symbol.
 
     Examples
     --------

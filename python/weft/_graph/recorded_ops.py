@@ -135,7 +135,7 @@ def _infer_opaque(*inputs: Aval, name: str, results: Any, attributes: str | None
 
 @register_op("recorded", infer=_infer_opaque, nout=2)
 def opaque_op(*arrays: Elements, name: str, results: Any, attributes: str | None = None) -> NoReturn:
-    """Stand for what was recorded and has no rule of its own; a replay of the program runs it."""
+    """Stand for a recorded step without a rule of its own; a replay of the program runs it."""
     del arrays, results, attributes
     raise GraphError(f"{name!r} was recorded: a graph knows only its reads and writes; replay the program")
 

@@ -51,7 +51,7 @@ class ArrayNamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> Capabilities:
-        """Return what is optional in the standard and whether it is there.
+        """Return the standard's options, and whether each is there.
 
         Value-dependent shapes are: such functions wait for their operands.
         """
@@ -107,7 +107,7 @@ class ArrayNamespaceInfo:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """Return what the array namespace can do, as the Python array API standard asks.
+    """Return the abilities of the array namespace, as the Python array API standard asks.
 
     Examples
     --------
