@@ -420,6 +420,15 @@ def test_few_files_of_the_bindings_know_a_kind_of_device() -> None:
     assert found == BINDINGS_NAME_CUDA
 
 
+def test_private_words_of_arrays_stand_in_one_table() -> None:
+    stub = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
+    arrays = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "NDArray")
+    words = {node.name for node in arrays.body if isinstance(node, ast.FunctionDef) and re.match("_[a-z]", node.name)}
+    head = (CRATES / "bindings" / "src" / "face" / "ndarray.rs").read_text(encoding="utf-8").partition("\nuse ")[0]
+    assert words <= set(re.findall(r"`(_\w+)`", head))
+    assert len(words) > 15
+
+
 #: How a call of an array function walks: each stage knows those before it, and none after.
 STAGES = ("scalars", "operands", "plans", "outputs", "callables", "backends", "copies", "door", "dispatch")
 

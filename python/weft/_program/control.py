@@ -8,7 +8,10 @@
 | the same, heard by the tape | a node whose gradient is another loop: `loops` | a node whose gradient is a choice: `branches` |
 | symbols | a node with a symbol as its body: `weft._graph.control` | the same |
 
-Bodies and branches are recorded as parts of a recording (`subrecordings`).
+A bound node calls `scan` or `cond` again, with its body on arrays: so it takes one of the rows above. The rest is
+shared. Bodies and branches are recorded as parts of a recording (`subrecordings`); its `Again` is the gradient of both,
+which computes a part once more; `trees` takes nests of arrays apart and puts them together; checks of a body's answer
+(`loops.pair`, `branches.pairs`) serve arrays and symbols.
 """
 
 from __future__ import annotations
