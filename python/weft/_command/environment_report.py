@@ -88,8 +88,4 @@ def _default_engine() -> dict[str, Any]:
         engine = weft.get_engine()
     except ArgumentValueError as error:
         return {"problem": str(error)}
-    return {
-        "policy": engine.policy,
-        "workers": engine.workers,
-        **{limit: getattr(engine, limit) for limit in _LIMITS},
-    }
+    return {"policy": engine.policy, "workers": engine.workers, **{limit: getattr(engine, limit) for limit in _LIMITS}}

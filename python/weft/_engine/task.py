@@ -201,11 +201,7 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
 
 
 def _accessed(
-    engine: Engine,
-    label: str,
-    parameters: list[tuple[int, str, Access]],
-    arguments: list[Any],
-    variables: _Variables,
+    engine: Engine, label: str, parameters: list[tuple[int, str, Access]], arguments: list[Any], variables: _Variables
 ) -> tuple[set[int], list[Any], bool]:
     """Add the variables of the tagged arguments.
 

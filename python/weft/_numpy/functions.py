@@ -91,8 +91,4 @@ def _size(a: NDArray, axis: int | tuple[int, ...] | None = None) -> int:
 
 
 #: Known without waiting.
-_FACTS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.shape: _shape,
-    np.ndim: _ndim,
-    np.size: _size,
-}
+_FACTS: dict[Callable[..., Any], Callable[..., Any]] = {np.shape: _shape, np.ndim: _ndim, np.size: _size}

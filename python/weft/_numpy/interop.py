@@ -51,11 +51,7 @@ def attach() -> None:
     setattr(NDArray, "__array_interface__", property(__array_interface__))
 
 
-def __array__(
-    self: NDArray,
-    dtype: npt.DTypeLike | None = None,
-    copy: bool | None = None,
-) -> npt.NDArray[Any]:
+def __array__(self: NDArray, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
     """Wait, and return the values as a NumPy array: a read-only view where neither `dtype` nor `copy` asks for more.
 
     Inside an op that was pushed with the array among its accesses there is no wait; if it changes the array, the view

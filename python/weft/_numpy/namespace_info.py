@@ -18,8 +18,7 @@ Capabilities = TypedDict(
     "Capabilities", {"boolean indexing": bool, "data-dependent shapes": bool, "max dimensions": int | None}
 )
 DefaultDTypes = TypedDict(
-    "DefaultDTypes",
-    {"real floating": "DType", "complex floating": "DType", "integral": "DType", "indexing": "DType"},
+    "DefaultDTypes", {"real floating": "DType", "complex floating": "DType", "integral": "DType", "indexing": "DType"}
 )
 
 _MAX_DIMENSIONS = 64  # NumPy's, as arrays are handed to it

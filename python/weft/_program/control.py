@@ -40,12 +40,7 @@ _KEPT = 64
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any,
-    *,
-    length: int | None = None,
-    reverse: bool = False,
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
     """Call ``carry, y = f(carry, x)`` for each row of `xs`, and return the last carry and all rows `y`.
 

@@ -26,12 +26,7 @@ _BLOCKS = 16
 def _bounds(settings: Settings) -> tuple[Bound, ...]:
     kernels = settings.graph_kernels
     return (
-        Bound(
-            _TABLE,
-            f"replay of {kernels} kernels: weft / CuPy's graph",
-            quotient(_TABLE, WEFT, CUPY, _REPLAY),
-            1.05,
-        ),
+        Bound(_TABLE, f"replay of {kernels} kernels: weft / CuPy's graph", quotient(_TABLE, WEFT, CUPY, _REPLAY), 1.05),
         Bound(_TABLE, "until a replay returns: weft / CuPy's graph", quotient(_TABLE, WEFT, CUPY, _HOST)),
     )
 
@@ -85,9 +80,4 @@ def _jobs(name: str, replay: Callable[[], object], finish: Callable[[], object],
     ]
 
 
-LINE = Line(
-    _TABLE,
-    (Table(_TABLE, "Replay of a captured graph", "us"),),
-    _bounds,
-    _prepare,
-)
+LINE = Line(_TABLE, (Table(_TABLE, "Replay of a captured graph", "us"),), _bounds, _prepare)

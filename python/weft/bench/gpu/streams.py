@@ -106,9 +106,4 @@ def _cupy(setup: Setup, blocks: int, steps: int) -> list[Job]:
     ]
 
 
-LINE = Line(
-    _TABLE,
-    (Table(_TABLE, "Kernels that fill a quarter of the device", "us per kernel"),),
-    _bounds,
-    _prepare,
-)
+LINE = Line(_TABLE, (Table(_TABLE, "Kernels that fill a quarter of the device", "us per kernel"),), _bounds, _prepare)

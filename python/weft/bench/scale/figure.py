@@ -20,10 +20,7 @@ _LOSSES = {"bandwidth": "last bucket and bandwidth", "latency": "latency", "stra
 
 
 def draw(
-    path: Path,
-    measured: Sequence[tuple[int, int, float]],
-    links: dict[Algorithm, Link],
-    rows: Sequence[dict[str, Any]],
+    path: Path, measured: Sequence[tuple[int, int, float]], links: dict[Algorithm, Link], rows: Sequence[dict[str, Any]]
 ) -> None:
     """Write the picture.
 
