@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weft._trace.optional import need
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def show(title: str, rows: Sequence[Sequence[str]], *, header: bool = True) -> None:
@@ -28,6 +28,13 @@ def show(title: str, rows: Sequence[Sequence[str]], *, header: bool = True) -> N
         _show_rich(title, rows, header=header)
     else:
         print(f"{title}\n{aligned(rows)}\n")
+
+
+def show_all(machine: Mapping[str, str], tables: Iterable[tuple[str, Sequence[Sequence[str]]]]) -> None:
+    """Print facts on the machine, and tables behind their titles; their first rows name the columns."""
+    show("Machine", [[name, value] for name, value in machine.items()], header=False)
+    for title, rows in tables:
+        show(title, rows)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -73,6 +73,12 @@ class Samples:
         """Return the columns of a table."""
         return list(dict.fromkeys(key[2] for key in self.values if key[0] == table))
 
+    def reasons(self) -> list[dict[str, str]]:
+        """Return the reasons of missing rows as JSON has them."""
+        return [
+            {"table": table, "implementation": name, "reason": reason} for (table, name), reason in self.missing.items()
+        ]
+
     def json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the cells of each table as JSON has them."""
         cells: dict[str, list[dict[str, Any]]] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._command.arguments import positive
 from weft._command.outputs import PICTURES, check_picture, check_trace
-from weft._command.tables import show
+from weft._command.tables import show_all
 from weft.bench.tables import number
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def _tell(found: _Found, options: Namespace) -> None:
             json.dumps({"machine": found.machine, "settings": found.sizes, "unit": "ms", "overlap": entries}, indent=1)
         )
     else:
-        show("Machine", [[name, value] for name, value in found.machine.items()], header=False)
-        show(f"{found.title} (ms, minimum)", _rows(found.overlaps))
+        show_all(found.machine, [(f"{found.title} (ms, minimum)", _rows(found.overlaps))])
     if options.figure is not None:
         from weft.bench.overlap.figure import draw  # noqa: PLC0415 - matplotlib takes a second
 
