@@ -7,7 +7,7 @@ import os
 from weft._core import POLICIES
 from weft._machine import gpus
 
-#: What each one does. docs/install.md lists the same.
+#: The effect of each. docs/install.md lists the same.
 VARIABLES = {
     "WEFT_POLICY": f"policy of the default engine: {', '.join(POLICIES)}",
     "WEFT_WORKERS": "number of workers of the default engine",

@@ -25,7 +25,7 @@ _LIMITS = ("max_pending_ops", "max_pending_bytes", "on_limit")
 
 
 def facts() -> Facts:
-    """Return what there is to say, by section and name.
+    """Return the facts, by section and name.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _versions() -> dict[str, str | float | None]:
 
 
 def _kernels() -> dict[str, str]:
-    """Return what computes kernels of networks."""
+    """Return the libraries of kernels of networks."""
     version, where = onednn()
     taken, available = vectors()
     few, own = "of few channels: sums along rows", "weft's own products of columns"

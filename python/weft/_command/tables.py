@@ -18,11 +18,11 @@ def show(title: str, rows: Sequence[Sequence[str]], *, header: bool = True) -> N
     Parameters
     ----------
     title : str
-        What stands above it.
+        The line above it.
     rows : sequence of sequence of str
         Rows of the same length.
     header : bool, default: True
-        Whether the first row names the columns, of which all but the first are figures.
+        Whether the first row names the columns; all columns but the first are figures.
     """
     if sys.stdout.isatty() and find_spec("rich") is not None:
         _show_rich(title, rows, header=header)

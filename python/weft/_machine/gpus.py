@@ -31,7 +31,7 @@ class Gpu(TypedDict):
 
 
 class Gpus(TypedDict):
-    """What the driver says."""
+    """The driver's answer."""
 
     driver: str | None
     problem: str | None
