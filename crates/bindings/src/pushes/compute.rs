@@ -64,7 +64,8 @@ fn compute(
     if !arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
         return run();
     }
-    devices::run(py, arrays, (&name_of(context, function), location.bits()), &mut run)
+    let name = name_of(context, function);
+    devices::run(py, arrays, (&*name, location.bits()), &mut run)
 }
 
 /// Calls a function with views of the arrays.

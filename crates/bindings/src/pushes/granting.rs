@@ -63,7 +63,7 @@ fn on_stream(
         outcome = run.take().map_or(Ok(()), |run| run(context));
         Ok(())
     };
-    let issued = devices::run(py, arrays, (&label, location.bits()), &mut body);
+    let issued = devices::run(py, arrays, (label.as_str(), location.bits()), &mut body);
     outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
 }
 
