@@ -8,7 +8,10 @@
 | the same, heard by the tape | a node whose gradient is another loop: `loops` | a node whose gradient is a choice: `branches` |
 | symbols | a node with a symbol as its body: `weft._graph.control` | the same |
 
-Bodies and branches are recorded as parts of a recording (`subrecordings`).
+A bound node calls `scan` or `cond` again, with its body on arrays: so it takes one of the rows above. The rest is
+shared. Bodies and branches are recorded as parts of a recording (`subrecordings`); its `Again` is the gradient of both,
+which computes a part once more; `trees` takes nests of arrays apart and puts them together; checks of a body's answer
+(`loops.pair`, `branches.pairs`) serve arrays and symbols.
 """
 
 from __future__ import annotations
@@ -37,12 +40,7 @@ _KEPT = 64
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any,
-    *,
-    length: int | None = None,
-    reverse: bool = False,
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
     """Call ``carry, y = f(carry, x)`` for each row of `xs`, and return the last carry and all rows `y`.
 
@@ -146,10 +144,6 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
             raise ArgumentTypeError(f"cond: {name} is called, and is {type(branch).__name__}")
     if any(map(is_symbol, leaves_of((p, args)))):
         return hooks.cond_symbols(p, f, g, args)
-    if not isinstance(p, NDArray) or not record.is_recording():
-        return f(*args) if p else g(*args)
-    if p.size != 1:
-        raise ArgumentValueError(f"cond: p has one element, not the shape {p.shape}")
     return chosen(p, f, g, args)
 
 
