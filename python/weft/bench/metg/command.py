@@ -34,7 +34,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what says which grids are run, and what is written; `measure` reads it."""
+    """Add the options of grids and outputs; `measure` reads them."""
     parser.add_argument("--patterns", type=_patterns, metavar="NAMES", help="some of them, with commas (default: all)")
     parser.add_argument("--widths", type=_widths, metavar="N", help="columns, with commas (default: 2,16)")
     parser.add_argument("--tasks", type=positive, metavar="N", help="of a grid (default: 8192)")
@@ -63,7 +63,7 @@ def _widths(text: str) -> tuple[int, ...]:
 
 
 def measure(options: Namespace, additions: Additions | None = None) -> int:
-    """Measure what the options ask for, beside what a checkout adds, and print it.
+    """Measure the grids of the options, beside a checkout's additions, and print them.
 
     Raises
     ------

@@ -15,7 +15,7 @@ _STATISTICS = ("minimum", "median")
 
 
 class Report:
-    """What a run found.
+    """The findings of a run.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Report:
         self._machine = machine
 
     def grids(self) -> list[tuple[str, list[list[str]]]]:
-        """Return a title and rows for each width, of which the first row is the header."""
+        """Return a title and rows for each width; the first row is the header."""
         curves = self._curves
         found: list[tuple[str, list[list[str]]]] = []
         for width in curves.settings.widths:
