@@ -122,7 +122,7 @@ def _close_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     gradient=NONE,
 )
 def _allclose(s: Any, a: Any, b: Any) -> Any:
-    return _answer(namespace.allclose(a, b, s.rtol, s.atol, s.equal_nan))
+    return _answer(namespace.allclose(a, b, rtol=s.rtol, atol=s.atol, equal_nan=s.equal_nan))
 
 
 def _cast_to_widest(s: Any, ins: Dtypes, outs: Dtypes) -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft import linalg
 from weft._mxnet.gradients import LINEAR
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import Settings, flag, integer, number
 from weft._numpy import namespace
+from weft._ops import linalg
+from weft._ops.manipulation import matrix_transpose
 from weft._tape.leaves import stop_gradient
 from weft.errors import ShapeError
 
@@ -35,7 +36,7 @@ def _op(name: str, **rules: Any) -> Callable[[Callable[..., Any]], Operator]:
 
 
 def _turned(x: Any, is_turned: bool) -> Any:
-    return linalg.matrix_transpose(x) if is_turned else x
+    return matrix_transpose(x) if is_turned else x
 
 
 def _half(x: Any, is_lower: bool) -> Any:
@@ -304,7 +305,7 @@ _PACKED = Settings(**_OFFSET, lower=(flag, True))
 
 def _is_lower(s: Any) -> bool:
     """Return which triangle an offset means: `lower` counts where there is none."""
-    return s.lower if s.offset == 0 else s.offset < 0
+    return bool(s.lower if s.offset == 0 else s.offset < 0)
 
 
 def _triangle(s: Any, side: int) -> tuple[Any, Any]:

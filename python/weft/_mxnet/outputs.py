@@ -177,7 +177,7 @@ def _margin_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], output
     del grads
     out, label = outputs[0], inputs[1]
     classes = namespace.arange(out.shape[1], engine=out.engine)
-    sign = namespace.where(classes == label.reshape((-1, 1)).astype("int64"), 1.0, -1.0)
+    sign: Any = namespace.where(classes == label.reshape((-1, 1)).astype("int64"), 1.0, -1.0)
     lack = namespace.maximum(s.margin - sign * out, 0.0)
     slope = namespace.astype(lack > 0, out.dtype) if s.use_linear else lack * 2
     return [namespace.astype(-sign * slope * s.regularization_coefficient, out.dtype), None]

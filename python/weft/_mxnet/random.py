@@ -49,7 +49,7 @@ def _by_mean(generator: Any, lengths: _Lengths, mu: Any, alpha: Any) -> Any:
     if not hasattr(alpha, "dtype"):
         rate = mu if alpha == 0 else generator.gamma(1 / alpha, 1.0, lengths) * (alpha * mu)
         return generator.poisson(rate, lengths)
-    wide = namespace.where(alpha > 0, alpha, 1.0)
+    wide: Any = namespace.where(alpha > 0, alpha, 1.0)
     rate = namespace.where(alpha > 0, generator.gamma(1 / wide, 1.0, lengths) * (wide * mu), mu)
     return generator.poisson(rate, lengths)
 

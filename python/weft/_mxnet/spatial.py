@@ -76,8 +76,8 @@ def _sampled(data: Any, grid: Any) -> Any:
             is_in = (row >= 0) & (row < height) & (column >= 0) & (column < width)
             rows = namespace.astype(namespace.clip(row, 0, height - 1), "int64")
             columns = namespace.astype(namespace.clip(column, 0, width - 1), "int64")
-            weight = namespace.where(is_in, by_row * by_column, 0.0)[..., None]
-            part = last[which, rows, columns] * weight
+            weight: Any = namespace.where(is_in, by_row * by_column, 0.0)
+            part = last[which, rows, columns] * weight[..., None]
             total = part if total is None else total + part
     return namespace.permute_dims(total, (0, 3, 1, 2))
 
