@@ -257,7 +257,10 @@ def test_refusals_keep_their_class_and_name_op_shapes_and_axis(
 
 def test_shapes_follow_backwards_by_the_rules_of_arrays() -> None:
     x, y = Variable("x"), Variable("y")
-    assert weft.concat([weft.ops.get_op("round")(x, decimals=1), y]).infer_shape_partial(y=(2, 3))[0] == [(None, 3), (2, 3)]
+    assert weft.concat([weft.ops.get_op("round")(x, decimals=1), y]).infer_shape_partial(y=(2, 3))[0] == [
+        (None, 3),
+        (2, 3),
+    ]
     assert weft.take(x, y, axis=1).infer_shape(x=(2, 3), y=(4, 5))[1] == [(2, 4, 5)]
     assert weft.take(x, 1, axis=1).infer_shape(x=(2, 3))[1] == [(2,)]
     assert (weft.matrix_transpose(x) @ y).infer_shape(x=(None, 3), y=(5, 4))[0] == [(5, 3), (5, 4)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weft._core import NDArray, tape_hear_view
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shape_rules import dtype_of_first, rule_named, shaped_by
 from weft._registry.symbol_hook import compose
@@ -56,7 +57,11 @@ def view(
 
 
 def register_view(
-    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = ()
+    name: str,
+    copy: Callable[..., Any],
+    *,
+    aliases: tuple[str, ...] = (),
+    batch: str | Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Places]], Callable[..., NDArray]]:
     """Register a view op from `places(shape, strides, **attributes)`; the result makes the view of an NDArray.
 
@@ -68,6 +73,8 @@ def register_view(
         NumPy's function of the same meaning, for places that cannot share memory: `copy(x, **attributes)`.
     aliases : tuple of str, optional
         Further names of the op.
+    batch : str or callable, optional
+        How it goes for many examples at once: see `weft.vmap`.
     """
 
     def decorate(places: Callable[..., Places]) -> Callable[..., NDArray]:
@@ -92,6 +99,8 @@ def register_view(
         op.set_attribute("attribute_names", code.co_varnames[2 : code.co_argcount + code.co_kwonlyargcount])
         op.set_attribute("view", show)
         op.set_attribute("shares_memory", value=True)
+        if batch is not None:
+            state(op, batch=batch)
         return show
 
     return decorate

@@ -23,6 +23,7 @@ from weft._ops.manipulation import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
+    broadcast_to,
     expand_dims,
     flattened,
     ravel,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from weft._call.operands import ArrayLike, Operand
+    from weft._registry.op import Op
 
 __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
@@ -56,7 +58,7 @@ def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elemen
     return np.take(x, np.arange(start, start + length), axis)
 
 
-@register_view("narrow", _copy_narrowed)
+@register_view("narrow", _copy_narrowed, batch="axis")
 def _narrowed(_shape: Shape, strides: Shape, /, *, axis: int, start: int, length: int) -> Places:
     del length  # the rule has it
     return Places(strides, start * strides[axis])
@@ -134,7 +136,22 @@ def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
     return Aval(tuple(map(operator.mul, counts, lengths)), x.dtype)
 
 
-state(_concat, layout="concat")
+def _join_for_all(op: Op) -> Callable[..., Any]:
+    """Return how a join goes for many examples: parts that all share are spread."""
+
+    def rule(size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+        arrays = [as_array(x) for x in operands]
+        parts = [
+            x if is_mapped else broadcast_to(x, (size, *x.shape)) for x, is_mapped in zip(arrays, mapped, strict=True)
+        ]
+        axis = attributes["axis"]
+        return one(op, *parts, **{**attributes, "axis": axis + 1 if axis >= 0 else axis})
+
+    return rule
+
+
+state(_concat, layout="concat", batch=_join_for_all(_concat))
+state(_stack, batch=_join_for_all(_stack))
 
 
 @register_op("tile", infer=_infer_tile)
@@ -173,6 +190,7 @@ def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:
 
 
 answers(_repeat, _answer_repeat, exact=True)
+state(_repeat, batch="axis")
 
 
 PadMode = Literal[
@@ -206,6 +224,15 @@ def _answer_pad(x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMo
 
 
 answers(_pad, _answer_pad)
+
+
+def _pad_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
+    if any(isinstance(each, tuple | list) for _, each in attributes["options"]):
+        return None  # a value for each axis
+    return one(_pad, operands[0], **{**attributes, "widths": ((0, 0), *attributes["widths"])})
+
+
+state(_pad, batch=_pad_for_all)
 
 
 def concat(
@@ -518,4 +545,4 @@ def _are_alike_rows(arrays: Sequence[ArrayLike]) -> bool:
 
 
 def _single(x: NDArray | list[NDArray]) -> NDArray:
-    return x if isinstance(x, NDArray) else x[0]
+    return x[0] if isinstance(x, list) else x

@@ -46,7 +46,14 @@ __all__ = [
 Order: TypeAlias = Literal["C", "F", "A", "K"]
 
 
-@register_view("permute_dims", np.transpose, aliases=("transpose",))
+def _permuted_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
+    x, axes = operands[0], attributes["axes"]
+    last = range(1, x.ndim)
+    own = reversed(last) if axes is None else (last[axis] for axis in axes_in_order(axes, len(last), "axes"))
+    return _permuted(x, axes=(0, *own))
+
+
+@register_view("permute_dims", np.transpose, aliases=("transpose",), batch=_permuted_for_all)
 def _permuted(_shape: Shape, strides: Shape, *, axes: Shape | None) -> Places:
     return Places(strides[::-1] if axes is None else tuple([strides[i] for i in axes]))
 
@@ -67,7 +74,7 @@ def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
     return np.asarray(np.take(x, index, axis))
 
 
-@register_view("expand_dims", _copy_expanded)
+@register_view("expand_dims", _copy_expanded, batch="axis")
 def _expanded(_shape: Shape, strides: Shape, *, axes: Shape) -> Places:
     ndim = len(strides) + len(axes)
     new = {i % ndim for i in axes}
@@ -75,20 +82,35 @@ def _expanded(_shape: Shape, strides: Shape, *, axes: Shape) -> Places:
     return Places(tuple([0 if i in new else next(old) for i in range(ndim)]))
 
 
-@register_view("squeeze", _copy_squeezed)
+@register_view("squeeze", _copy_squeezed, batch="axis")
 def _squeezed(_shape: Shape, strides: Shape, *, axes: Shape) -> Places:
     gone = {i % len(strides) for i in axes}
     return Places(tuple([stride for i, stride in enumerate(strides) if i not in gone]))
 
 
-@register_view("flip", _copy_flipped)
+def _flip_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
+    x, axes = operands[0], attributes["axes"]
+    return _flipped(x, axes=tuple(1 + axis for axis in axis_tuple(axes, x.ndim - 1)))
+
+
+@register_view("flip", _copy_flipped, batch=_flip_for_all)
 def _flipped(shape: Shape, strides: Shape, *, axes: Shape | None) -> Places:
     turned = {i % len(strides) for i in (range(len(strides)) if axes is None else axes)}
     offset = sum([(shape[i] - 1) * strides[i] for i in turned])
     return Places(tuple([-stride if i in turned else stride for i, stride in enumerate(strides)]), offset)
 
 
-@register_view("broadcast_to", np.broadcast_to)
+def _broadcast_for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
+    x, shape = operands[0], attributes["shape"]
+    more = len(shape) + 1 - x.ndim
+    if more < 0:
+        raise ArgumentValueError(f"an array of shape {x.shape[1:]} does not broadcast to {shape}")
+    if more:
+        x = expand_dims(x, tuple(range(1, 1 + more)))
+    return _broadcast(x, shape=(size, *shape))
+
+
+@register_view("broadcast_to", np.broadcast_to, batch=_broadcast_for_all)
 def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Places:
     lead = len(shape) - len(old)
     inner = [0 if n == 1 and m != 1 else s for n, s, m in zip(old, strides, shape[lead:], strict=True)]
@@ -99,12 +121,12 @@ def _copy_matrices(x: Elements) -> Elements:
     return np.swapaxes(x, -1, -2)
 
 
-@register_view("matrix_transpose", _copy_matrices)
+@register_view("matrix_transpose", _copy_matrices, batch="stack")
 def _matrix_transposed(_shape: Shape, strides: Shape) -> Places:
     return Places((*strides[:-2], strides[-1], strides[-2]))
 
 
-@register_view("select", _copy_selected)
+@register_view("select", _copy_selected, batch="axis")
 def _selected(_shape: Shape, strides: Shape, *, axis: int, index: int) -> Places:
     return Places((*strides[:axis], *strides[axis + 1 :]), index * strides[axis])
 
@@ -126,7 +148,13 @@ def _push_reshape(outputs: tuple[NDArray], operands: tuple[NDArray], **_: object
 _reshape.set_attribute("push", _push_reshape)
 
 
-state(_reshape, identity="like")
+def _reshape_for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
+    x = operands[0]
+    own = x.shape[1:]
+    return reshape(x, (size, *resolved_shape(own, attributes["shape"])))
+
+
+state(_reshape, identity="like", batch=_reshape_for_all)
 
 
 @register_op("roll", infer=shaped_by("along", dtype_of_first))
@@ -145,6 +173,7 @@ def _rolling(x: Operand, *, shift: AnyShape, axes: AnyShape | None) -> dict[str,
     return {"shift": shifts, "axes": along}
 
 
+state(_roll, batch="axis")
 _roll._prepare_by(_rolling)
 _roll._run_by(Native.roll())
 

@@ -16,6 +16,7 @@ from weft._cuda.launch import PARTS, Launch
 from weft._ops.creation import zeros_like
 from weft._ops.elementwise import floor_divide, ldexp
 from weft._ops.unbroadcast import cast_like, conjugate, fit, is_known
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
 from weft._registry.shape_rules import shaped_by
@@ -111,6 +112,10 @@ def _real(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
 @register_op("imag", infer=shaped_by("like_first", _of_parts))
 def _imag(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     np.copyto(out, x.imag)
+
+
+for _op in (get_op("angle"), _real, _imag):
+    state(_op, batch="broadcast")
 
 
 @gradient_of("real")

@@ -126,6 +126,7 @@ for _name, _op in _like.items():
     _op.set_attribute("ignores", (0,) if _name in ("zeros_like", "ones_like") else (1,))
     if _name in ("zeros_like", "ones_like"):
         _op.set_attribute("infer_type", "like_first")
+        _op.set_attribute("batch", "broadcast")
     else:
         _op.set_attribute("identity", "like")
 

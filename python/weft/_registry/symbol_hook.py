@@ -25,7 +25,7 @@ class Symbolic:
 
 
 class UnknownFactError(GraphError):
-    """A function asks for a shape or a dtype that is not known of a symbol: who can wait until it is makes a node of the call."""
+    """A function asks for a symbol's unknown shape or dtype: a caller that can wait until it is known makes a node of the call."""
 
 
 class MixedOperandsError(GraphError):
@@ -55,7 +55,7 @@ class UnknownRank:
         self._name = name
 
     def __str__(self) -> str:
-        """Return what is to be done about it."""
+        """Return the advice on it."""
         return (
             f"the number of axes of {self._name!r} is not known here: give the variables shapes, as in "
             "weft.symbol.Variable('x', shape=(2, 3))"
@@ -82,7 +82,7 @@ def is_symbol(x: object) -> bool:
 
 
 def deferring(name: str, function: F) -> F:
-    """Return a function which makes one node of a call on symbols of which it knows too little to make its own nodes.
+    """Return a function which makes one node of a call, if it knows too little of its symbols to make nodes of its own.
 
     Examples
     --------
