@@ -229,8 +229,8 @@ impl Compiled {
         self.second.between(false)
     }
 
-    /// Of its first, second and last operand how many channels lie side by side where it is as wanted: none for
-    /// weights, and for layouts that are not just that.
+    /// Of its first, second and last operand how many channels lie side by side where it is as wanted: none for an
+    /// operand that is no data, and for layouts that are not just that.
     #[must_use]
     pub fn lanes(&self) -> [Option<usize>; 3] {
         [&self.first, &self.second, &self.out].map(Operand::lanes)

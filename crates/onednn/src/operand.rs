@@ -55,8 +55,8 @@ impl Operand {
         Ok(Self { which, plain, wanted, between, lanes })
     }
 
-    /// How many channels lie side by side where it is as wanted: none for an operand that is no data, and for layouts that are not just
-    /// that.
+    /// How many channels lie side by side, if it is as wanted: none for an operand that is no data, and for layouts
+    /// that are not just that.
     pub(crate) fn lanes(&self) -> Option<usize> {
         self.lanes
     }
