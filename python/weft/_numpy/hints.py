@@ -29,8 +29,7 @@ INSTEAD = {
     "pmap": "weft.distributed.Communicator, or opt.DistOpt for training",
     "set_num_threads": "weft.set_engine(weft.Engine(workers=n)), or WEFT_WORKERS=n in the environment",
     "submit": "@weft.task, or weft.Executor().submit(function)",
-    "vmap": "the function for a batch, as products, ufuncs and reductions broadcast; or weft.scan over the rows",
-    "vectorize": "the function with operators and weft.where on whole arrays",
+    "vectorize": "the function with operators and weft.where on whole arrays; or weft.vmap of the function of one example",
 }
 
 #: Methods of other libraries that move to a device, and where to.

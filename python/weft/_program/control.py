@@ -26,6 +26,7 @@ from weft._program.decorator import program
 from weft._program.loops import looped, unrolled
 from weft._program.trees import arrays_of, leaves_of
 from weft._registry import hooks
+from weft._registry.levels import is_examples
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -90,8 +91,10 @@ def scan(
     """
     if not callable(f):
         raise ArgumentTypeError(f"scan: f is called, and is {type(f).__name__}")
-    if any(map(is_symbol, leaves_of((init, xs)))):
-        found: tuple[Any, Any] = hooks.scan_symbols(f, init, xs, length, reverse=reverse)
+    leaves = leaves_of((init, xs))
+    if any(map(is_symbol, leaves)):
+        scanned = hooks.scan_examples if any(map(is_examples, leaves)) else hooks.scan_symbols
+        found: tuple[Any, Any] = scanned(f, init, xs, length, reverse=reverse)
         return found
     rows = _length(xs, length)
     if rows and (is_eager() or any(_is_elsewhere(x) for x in arrays_of((init, xs)))):
@@ -142,8 +145,10 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
     for name, branch in (("f", f), ("g", g)):
         if not callable(branch):
             raise ArgumentTypeError(f"cond: {name} is called, and is {type(branch).__name__}")
-    if any(map(is_symbol, leaves_of((p, args)))):
-        return hooks.cond_symbols(p, f, g, args)
+    leaves = leaves_of((p, args))
+    if any(map(is_symbol, leaves)):
+        chosen_of = hooks.cond_examples if any(map(is_examples, leaves)) else hooks.cond_symbols
+        return chosen_of(p, f, g, args)
     return chosen(p, f, g, args)
 
 

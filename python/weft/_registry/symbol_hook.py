@@ -138,5 +138,8 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: ob
     ['x']
     """
     if out is not None:
-        raise GraphError(f"{op.name}() of symbols has no out=: what is written where is decided when it is bound")
+        raise GraphError(
+            f"{op.name}() of symbols has no out=: what is written where is decided when it is bound; under weft.vmap results are new"
+            " arrays"
+        )
     return hooks.compose(op, arrays, attributes)
