@@ -50,6 +50,7 @@ __all__ = [
     "RawKernel",
     "Recording",
     "Scope",
+    "ShapeRule",
     "Signatures",
     "SymbolCore",
     "TapeNode",
@@ -1314,6 +1315,13 @@ def plan_offsets(
     capacity: int | None,
     seconds: float,
 ) -> tuple[int, int]: ...
+
+@final
+class ShapeRule:
+    def __new__(cls, name: str) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    def __call__(self, shapes: tuple[tuple[int, ...], ...], attributes: dict[str, Any]) -> tuple[int, ...]: ...
 
 @final
 class OpEntry:
