@@ -486,6 +486,11 @@ impl NDArray {
         })
     }
 
+    /// Keeps the memory where it is, for good: its address goes out as a number.
+    fn _stay(&self, py: Python<'_>) {
+        self.at(py, |own| own.actual().buffer().pin_for_good());
+    }
+
     /// Waits, and answers the values; see `values`.
     #[pyo3(name = "_values")]
     fn py_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

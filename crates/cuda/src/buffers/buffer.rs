@@ -1,7 +1,7 @@
 //! Device memory with the facts for an issuing op: its last writer, and its readers since.
 
 use super::access::BufferAccess;
-use super::freed::{Freed, allocate};
+use super::freed::{Freed, allocate, allocate_at_once};
 use super::parts::Parts;
 use crate::devices::Device;
 use crate::driver::DeviceAddress;
@@ -35,6 +35,10 @@ struct State {
     /// Whether other libraries were shown it.
     lent: bool,
     parts: Parts,
+    /// How many know where it lies, for a while.
+    pins: usize,
+    /// Of each block that it lay in before, and that ops may still use, their fences.
+    retired: SmallVec<[Fences; 1]>,
 }
 
 /// Bytes in the memory of a device, allocated when the op that fills them is issued.
@@ -51,19 +55,43 @@ struct State {
 /// |---|---|
 /// | right behind the allocation, if that was for a part | those who write to the others need not wait for the op |
 /// | when it is first asked for, otherwise | most buffers are written to as a whole first, and need none |
+///
+/// # Renaming
+///
+/// An op that overwrites the whole, and would have to wait for work on another stream, may take a fresh block instead: in stream order that
+/// costs no more than a call. What was issued before has the old block, which is freed behind it; what is issued later asks
+/// where the buffer lies, and finds the new one. A buffer stays in its block
+///
+/// | where | because |
+/// |---|---|
+/// | it was lent, is pinned, or is other libraries' memory | others know the address |
+/// | the op has another access to it | it looks at the values before, or has its address twice |
+/// | it has as many blocks as it may have, of which all but one are still in use | memory is bounded |
+/// | the device has none left | to wait is better than to fail |
+///
+/// Graphs never rename: they would be captured anew.
 pub struct DeviceBuffer {
     device: Device,
     bytes: usize,
+    /// The most blocks that it has at a time: with 1 it stays where it is.
+    storages: usize,
     state: Mutex<State>,
     /// Taken when this is dropped.
     keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl DeviceBuffer {
-    /// A buffer of so many bytes.
+    /// A buffer of so many bytes, which stays where it lies.
     #[must_use]
     pub fn new(device: &Device, bytes: usize) -> Arc<Self> {
-        Self::with(device, bytes, Backing::None, None, None)
+        Self::renamed(device, bytes, 1)
+    }
+
+    /// A buffer of so many bytes, which has this many blocks at most at a time: what overwrites the whole of it need not wait for those that
+    /// still use the values before.
+    #[must_use]
+    pub fn renamed(device: &Device, bytes: usize, storages: usize) -> Arc<Self> {
+        Self::with(device, (bytes, storages), Backing::None, None, None)
     }
 
     /// A buffer on memory that `keeper` keeps, which may be used behind `ready`.
@@ -80,19 +108,20 @@ impl DeviceBuffer {
         ready: Option<Fence>,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        Self::with(device, bytes, Backing::Foreign(address), ready, Some(keeper))
+        Self::with(device, (bytes, 1), Backing::Foreign(address), ready, Some(keeper))
     }
 
     fn with(
         device: &Device,
-        bytes: usize,
+        (bytes, storages): (usize, usize),
         place: Backing,
         writer: Option<Fence>,
         keeper: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
         let most = device.context().runtime.settings.parts;
-        let state = Mutex::new(State { place, allocated: None, lent: false, parts: Parts::new(bytes, writer, most) });
-        Arc::new(Self { device: device.clone(), bytes, state, keeper })
+        let (parts, retired) = (Parts::new(bytes, writer, most), SmallVec::new());
+        let state = Mutex::new(State { place, allocated: None, lent: false, parts, pins: 0, retired });
+        Arc::new(Self { device: device.clone(), bytes, storages, state, keeper })
     }
 
     /// Its size in bytes.
@@ -116,14 +145,17 @@ impl DeviceBuffer {
     /// The fences of all ops that its free would have to be behind.
     #[must_use]
     pub fn fences(&self) -> Vec<Fence> {
-        self.lock().parts.all().into_vec()
+        self.fences_before(&(0..self.bytes), AccessKind::Mutate)
     }
 
-    /// The fences of the ops that such an access to these bytes would have to be behind.
+    /// The fences of the ops that such an access to these bytes would have to be behind, if it took no other block.
     #[must_use]
     pub fn fences_before(&self, range: &Range<usize>, kind: AccessKind) -> Vec<Fence> {
-        let mut fences = Vec::new();
-        self.lock().parts.before(range, kind, |fence| fences.push(fence.clone()));
+        let (mut fences, state) = (Vec::new(), self.lock());
+        state.parts.before(range, kind, |fence| fences.push(fence.clone()));
+        if kind != AccessKind::Read {
+            fences.extend(state.retired.iter().flatten().cloned());
+        }
         fences
     }
 
@@ -131,6 +163,13 @@ impl DeviceBuffer {
     /// is on the default stream by then.
     pub fn lend(&self) {
         self.lock().lent = true;
+    }
+
+    /// Keeps it where it lies: for an owner of its address.
+    #[must_use]
+    pub fn pin(self: &Arc<Self>) -> PinnedBuffer {
+        self.lock().pins += 1;
+        PinnedBuffer(Arc::clone(self))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -143,14 +182,43 @@ impl DeviceBuffer {
         self.lock().parts.sole_stream(range)
     }
 
+    /// Lies in a fresh block from now on, if an op that overwrites all of it would else have to wait for another stream.
+    #[cold]
+    fn rename(&self, state: &mut State, stream: &Stream) -> Result<(), CudaError> {
+        let Backing::Own(block, home) = &state.place else { return Ok(()) };
+        let (mut waits, is_done) = (false, |fence: &Fence| !matches!(fence.is_done(), Ok(false)));
+        state.parts.before(&(0..self.bytes), AccessKind::Mutate, |fence| {
+            waits = waits || !fence.stream().is(stream) && !is_done(fence);
+        });
+        if !waits || state.lent || state.pins > 0 || stream.device_index() != self.device.index() {
+            return Ok(());
+        }
+        state.retired.retain(|fences| !fences.iter().all(is_done));
+        if state.retired.len() + 1 >= self.storages {
+            return Ok(());
+        }
+        let _entered = self.device.context().enter()?;
+        let Some(fresh) = allocate_at_once(&self.device, self.bytes, stream)? else { return Ok(()) };
+        let fences = state.parts.all();
+        let (block, last) = (*block, last_of(&fences, home).unwrap_or(home).clone());
+        state.place = Backing::Own(fresh, stream.clone());
+        state.allocated = None;
+        state.parts = Parts::new(self.bytes, None, self.device.context().runtime.settings.parts);
+        state.retired.push(fences.clone());
+        Freed { block, stream: last, fences, lent: false }.issue();
+        Ok(())
+    }
+
     /// Where it lies, for an op about to be issued on this stream, what that op has to be behind, and what it has to do with
     /// those before it there. Allocates.
+    ///
+    /// `is_only` says that the op has no other access to it.
     ///
     /// Its lock is held over the allocation, if there is one: whoever else could want it then reads what was never
     /// written, and has to wait for the memory too. It comes before the right to issue on a stream.
     pub(crate) fn prepare(
         &self,
-        access: &BufferAccess,
+        (access, is_only): (&BufferAccess, bool),
         stream: &Stream,
         label: &Label,
         fences: &mut Fences,
@@ -158,6 +226,9 @@ impl DeviceBuffer {
     ) -> Result<DeviceAddress, CudaError> {
         let mut state = self.lock();
         let state = &mut *state;
+        if self.storages > 1 && access.kind == AccessKind::Overwrite && is_only && state.parts.is_whole(&access.range) {
+            self.rename(state, stream)?;
+        }
         if matches!(state.place, Backing::None) && self.bytes > 0 {
             let own = stream.device_index() == self.device.index();
             let home = if own { stream } else { self.device.home_stream() };
@@ -214,6 +285,23 @@ impl DeviceBuffer {
     }
 }
 
+/// The stream on which a block is freed: that of the last op, unless that is another device's; none, for where it was allocated, if all
+/// are known to have ended and blocks are kept there: who allocates again finds it.
+fn last_of<'a>(fences: &'a Fences, home: &Stream) -> Option<&'a Stream> {
+    let has_ended = |fence: &&Fence| home.keeps_blocks() && matches!(fence.known(), Some(Ok(())));
+    let mut others = fences.iter().rev().filter(|fence| !has_ended(fence)).map(Fence::stream);
+    others.find(|stream| stream.device_index() == home.device_index())
+}
+
+/// A buffer that stays where it lies while this lives.
+pub struct PinnedBuffer(Arc<DeviceBuffer>);
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        self.0.lock().pins -= 1;
+    }
+}
+
 /// Lets go of what keeps foreign memory when nothing uses that any more: whose it is may use it again at once.
 fn keep_behind(keeper: Option<Box<dyn Any + Send + Sync>>, fences: Fences) {
     let keeper = Arc::new(keeper);
@@ -230,12 +318,7 @@ impl Drop for DeviceBuffer {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let fences: Fences = state.parts.all();
         let Backing::Own(block, home) = &state.place else { return keep_behind(self.keeper.take(), fences) };
-        // On the stream of the last op, unless that is another device's; where it was allocated, if all are known to have
-        // ended and blocks are kept there: who allocates again finds it.
-        let has_ended = |fence: &&Fence| home.keeps_blocks() && matches!(fence.known(), Some(Ok(())));
-        let mut others = fences.iter().rev().filter(|fence| !has_ended(fence)).map(Fence::stream);
-        let last = others.find(|stream| stream.device_index() == home.device_index());
-        let stream = last.unwrap_or(home).clone();
+        let stream = last_of(&fences, home).unwrap_or(home).clone();
         Freed { block: *block, stream, fences, lent: state.lent }.issue();
     }
 }
