@@ -40,15 +40,15 @@
 //!
 //! On a device the memory of a buffer is renamed when an op is issued (`weft_cuda::DeviceBuffer`): to the engine nothing has to wait there.
 //!
-//! # Sweeps
-//!
-//! Ranges that are overwritten in turn wait for their readers, each for its own: a sweep over slices is behind the readers of one slice at a time, and
-//! overlaps with those of the others. To rename the whole at the first slice would take a promise that all of it will be overwritten, of
-//! which nobody knows at that push: until the last slice comes, any op on the buffer would have to find old bytes in one memory and new ones in
-//! another.
-//!
 //! Loops that only walk over memory are worth more in a row with their neighbours, block by block (`ops::large`) and in the cache,
 //! than beside them: they do not rename, but for copies, and these only if another kind of op reads the old values.
+//!
+//! # Sweeps
+//!
+//! Ranges that are overwritten in turn wait, each for those who use its own bytes: behind a reader of the whole they all do. To rename the whole
+//! at the first of them would take a promise that the others follow, which no push gives. Until the last one has come, any look at the buffer (a
+//! view, a wait, a version, an export) would have to find the new bytes in one memory and the old ones in another, and to copy the former back. What
+//! needs no promise is a copy of each range behind the readers; for a copy as overwrite that takes as long as the overwrite itself would.
 //!
 //! # Failures
 //!

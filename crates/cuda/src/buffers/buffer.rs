@@ -28,18 +28,28 @@ enum Backing {
     Foreign(DeviceAddress),
 }
 
-struct State {
+/// Where a buffer lies, and what was issued there.
+struct Storage {
     place: Backing,
     /// Behind its allocation, where some have to wait for that alone: until an op has written to the whole.
     allocated: Option<Fence>,
+    parts: Parts,
+}
+
+struct State {
+    now: Storage,
     /// Whether other libraries were shown it.
     lent: bool,
-    parts: Parts,
     /// How many know where it lies, for a while.
     pins: usize,
-    /// Of each block that it lay in before, and that ops may still use, their fences.
-    retired: SmallVec<[Fences; 1]>,
+    /// Where it lay before, the newest last; values there are of no use but to ops that were issued.
+    spares: SmallVec<[Storage; 1]>,
+    /// Accesses since it took another storage.
+    calm: u32,
 }
+
+/// Accesses in a row without renaming after which a buffer gives its spares back.
+const CALM: u32 = 64;
 
 /// Bytes in the memory of a device, allocated when the op that fills them is issued.
 ///
@@ -58,18 +68,18 @@ struct State {
 ///
 /// # Renaming
 ///
-/// An op that overwrites the whole, and would have to wait for work on another stream, may take a fresh block instead: in stream order that
-/// costs no more than a call. What was issued before has the old block, which is freed behind it; what is issued later asks
-/// where the buffer lies, and finds the new one. A buffer stays in its block
+/// An op that overwrites the whole, and would have to wait for work on another stream, takes another storage instead: what was issued before has the
+/// old one, what is issued later asks where the buffer lies, and finds the new one. Which one it takes:
 ///
-/// | where | because |
+/// | the buffer has | it takes |
 /// |---|---|
-/// | it was lent, is pinned, or is other libraries' memory | others know the address |
-/// | the op has another access to it | it looks at the values before, or has its address twice |
-/// | it has as many blocks as it may have, of which all but one are still in use | memory is bounded |
-/// | the device has none left | to wait is better than to fail |
+/// | a spare whose users have ended | that; its stream is behind them all the same |
+/// | fewer storages than it may have | a fresh block, in stream order; where the device has none left it waits as ever |
+/// | as many as it may have | the oldest spare, and waits for its users: they are older than those of the values before |
 ///
-/// Graphs never rename: they would be captured anew.
+/// So a loop goes round the same few blocks, and graphs find their addresses again. After [`CALM`] accesses without renaming the spares are freed.
+/// A buffer stays where it lies if others know that (it was lent, is pinned, or is other libraries' memory), and if the op has another access to
+/// it. What is issued as a graph never renames: its addresses would be new each time.
 pub struct DeviceBuffer {
     device: Device,
     bytes: usize,
@@ -119,8 +129,8 @@ impl DeviceBuffer {
         keeper: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
         let most = device.context().runtime.settings.parts;
-        let (parts, retired) = (Parts::new(bytes, writer, most), SmallVec::new());
-        let state = Mutex::new(State { place, allocated: None, lent: false, parts, pins: 0, retired });
+        let now = Storage { place, allocated: None, parts: Parts::new(bytes, writer, most) };
+        let state = Mutex::new(State { now, lent: false, pins: 0, spares: SmallVec::new(), calm: 0 });
         Arc::new(Self { device: device.clone(), bytes, storages, state, keeper })
     }
 
@@ -139,7 +149,7 @@ impl DeviceBuffer {
     /// The fence of the op that wrote to it last, of those issued; nothing if ops have written to parts of it since.
     #[must_use]
     pub fn writer(&self) -> Option<Fence> {
-        self.lock().parts.writer().cloned()
+        self.lock().now.parts.writer().cloned()
     }
 
     /// The fences of all ops that its free would have to be behind.
@@ -152,9 +162,9 @@ impl DeviceBuffer {
     #[must_use]
     pub fn fences_before(&self, range: &Range<usize>, kind: AccessKind) -> Vec<Fence> {
         let (mut fences, state) = (Vec::new(), self.lock());
-        state.parts.before(range, kind, |fence| fences.push(fence.clone()));
+        state.now.parts.before(range, kind, |fence| fences.push(fence.clone()));
         if kind != AccessKind::Read {
-            fences.extend(state.retired.iter().flatten().cloned());
+            fences.extend(state.spares.iter().flat_map(|spare| spare.parts.all()));
         }
         fences
     }
@@ -179,40 +189,52 @@ impl DeviceBuffer {
     /// The number of the stream on which all is that has to do with the value of these bytes.
     #[inline]
     pub(crate) fn sole_stream(&self, range: &Range<usize>) -> Option<usize> {
-        self.lock().parts.sole_stream(range)
+        self.lock().now.parts.sole_stream(range)
     }
 
-    /// Lies in a fresh block from now on, if an op that overwrites all of it would else have to wait for another stream.
+    /// Lies elsewhere from now on, if an op that overwrites all of it would else have to wait for another stream.
     #[cold]
     fn rename(&self, state: &mut State, stream: &Stream) -> Result<(), CudaError> {
-        let Backing::Own(block, home) = &state.place else { return Ok(()) };
-        let (mut waits, is_done) = (false, |fence: &Fence| !matches!(fence.is_done(), Ok(false)));
-        state.parts.before(&(0..self.bytes), AccessKind::Mutate, |fence| {
+        let is_done = |fence: &Fence| !matches!(fence.is_done(), Ok(false));
+        let mut waits = false;
+        state.now.parts.before(&(0..self.bytes), AccessKind::Mutate, |fence| {
             waits = waits || !fence.stream().is(stream) && !is_done(fence);
         });
-        if !waits || state.lent || state.pins > 0 || stream.device_index() != self.device.index() {
+        let is_own = matches!(state.now.place, Backing::Own(..)) && stream.device_index() == self.device.index();
+        if !waits || !is_own || state.lent || state.pins > 0 {
             return Ok(());
         }
-        state.retired.retain(|fences| !fences.iter().all(is_done));
-        if state.retired.len() + 1 >= self.storages {
-            return Ok(());
-        }
-        let _entered = self.device.context().enter()?;
-        let Some(fresh) = allocate_at_once(&self.device, self.bytes, stream)? else { return Ok(()) };
-        let fences = state.parts.all();
-        let (block, last) = (*block, last_of(&fences, home).unwrap_or(home).clone());
-        state.place = Backing::Own(fresh, stream.clone());
-        state.allocated = None;
-        state.parts = Parts::new(self.bytes, None, self.device.context().runtime.settings.parts);
-        state.retired.push(fences.clone());
-        Freed { block, stream: last, fences, lent: false }.issue();
+        let free = state.spares.iter().position(|spare| spare.parts.all().iter().all(is_done));
+        let next = match free {
+            Some(at) => state.spares.remove(at),
+            None if state.spares.len() + 1 < self.storages => {
+                let _entered = self.device.context().enter()?;
+                let Some(block) = allocate_at_once(&self.device, self.bytes, stream)? else { return Ok(()) };
+                let parts = Parts::new(self.bytes, None, self.device.context().runtime.settings.parts);
+                Storage { place: Backing::Own(block, stream.clone()), allocated: None, parts }
+            }
+            None => state.spares.remove(0),
+        };
+        state.spares.push(std::mem::replace(&mut state.now, next));
+        state.calm = 0;
         Ok(())
+    }
+
+    /// Gives spares back that were not needed for long.
+    #[inline]
+    fn calm_down(state: &mut State) {
+        if !state.spares.is_empty() {
+            state.calm += 1;
+            if state.calm > CALM {
+                state.spares.drain(..).for_each(|spare| spare.free(false));
+            }
+        }
     }
 
     /// Where it lies, for an op about to be issued on this stream, what that op has to be behind, and what it has to do with
     /// those before it there. Allocates.
     ///
-    /// `is_only` says that the op has no other access to it.
+    /// `is_only` says that it overwrites, and that the op has no other access to it.
     ///
     /// Its lock is held over the allocation, if there is one: whoever else could want it then reads what was never
     /// written, and has to wait for the memory too. It comes before the right to issue on a stream.
@@ -226,9 +248,11 @@ impl DeviceBuffer {
     ) -> Result<DeviceAddress, CudaError> {
         let mut state = self.lock();
         let state = &mut *state;
-        if self.storages > 1 && access.kind == AccessKind::Overwrite && is_only && state.parts.is_whole(&access.range) {
+        Self::calm_down(state);
+        if self.storages > 1 && is_only && state.now.parts.is_whole(&access.range) {
             self.rename(state, stream)?;
         }
+        let state = &mut state.now;
         if matches!(state.place, Backing::None) && self.bytes > 0 {
             let own = stream.device_index() == self.device.index();
             let home = if own { stream } else { self.device.home_stream() };
@@ -274,7 +298,7 @@ impl DeviceBuffer {
 
     /// Notes that an op was issued.
     pub(crate) fn issued(&self, access: &BufferAccess, fence: &Fence) {
-        let mut state = self.lock();
+        let state = &mut self.lock().now;
         if access.kind == AccessKind::Read {
             return state.parts.read(&access.range, fence);
         }
@@ -313,13 +337,24 @@ fn keep_behind(keeper: Option<Box<dyn Any + Send + Sync>>, fences: Fences) {
     }
 }
 
+impl Storage {
+    /// Frees it behind its users, if it is a block of its own.
+    fn free(&self, lent: bool) {
+        let Backing::Own(block, home) = &self.place else { return };
+        let fences: Fences = self.parts.all();
+        let stream = last_of(&fences, home).unwrap_or(home).clone();
+        Freed { block: *block, stream, fences, lent }.issue();
+    }
+}
+
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let fences: Fences = state.parts.all();
-        let Backing::Own(block, home) = &state.place else { return keep_behind(self.keeper.take(), fences) };
-        let stream = last_of(&fences, home).unwrap_or(home).clone();
-        Freed { block: *block, stream, fences, lent: state.lent }.issue();
+        state.spares.iter().for_each(|spare| spare.free(false));
+        match &state.now.place {
+            Backing::Own(..) => state.now.free(state.lent),
+            Backing::None | Backing::Foreign(_) => keep_behind(self.keeper.take(), state.now.parts.all()),
+        }
     }
 }
 
