@@ -2,8 +2,8 @@
 
 use super::accesses::Held as Arguments;
 use crate::array::raised;
-use crate::cuda::hosted;
 use crate::engine::Engine;
+use crate::interpreter::devices;
 use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::Raised;
 use crate::interpreter::location::Location;
@@ -16,7 +16,6 @@ use std::sync::Arc;
 use weft_array::{
     Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, standing, submit, submit_overwriting,
 };
-use weft_cuda::Label;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
 /// The arrays that an op keeps.
@@ -83,13 +82,13 @@ fn on_stream(
 ) -> Result<(), Cause> {
     // SAFETY: hosted payloads run inside `Gil::enter`.
     let py = unsafe { Python::assume_attached() };
-    let label = Label::bare(&context.label()).at(location.bits());
-    let mut outcome = Ok(());
-    let body = || {
-        outcome = run(context);
+    let label = context.label();
+    let (mut outcome, mut run) = (Ok(()), Some(run));
+    let mut body = || {
+        outcome = run.take().map_or(Ok(()), |run| run(context));
         Ok(())
     };
-    let issued = hosted::on_stream(py, arrays, &label, body);
+    let issued = devices::run(py, arrays, (label.as_str(), location.bits()), &mut body);
     outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
 }
 
