@@ -244,7 +244,7 @@ fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(R
         let all: Vec<Line> = of_chain().map(|(_, line)| line.clone()).collect();
         let is_read_after = |slot: usize| reads_first(&loops[range.end..], operands, Part::Slot(slot));
         if let Some(chain) = Chain::new(&all, *dtype, vectors, &is_read_after) {
-            made.push((range, chain));
+            made.push((range, chain.with_code(vectors)));
         }
     }
     made

@@ -7,6 +7,10 @@
 //! | `floats`, `integers`, `plain` | the machines: that loop for kinds of vectors and types of elements |
 //! | `vectors` | the choice of machines for this processor |
 //! | `compile` | the program of a chain: allocation of registers, stores |
+//! | `native` | the program as code of the processor's own, where the platform allows it |
+//! | `encode`, `executable` | instructions as bytes; the memory of such code |
+//!
+//! The machines run few elements, and all elements where there is no such code.
 //!
 //! Of two NaNs either may come out of an op, and NumPy's loops choose differently at the end of an array. So the loops
 //! themselves run the elements after the last tile if one of the results there is NaN.
@@ -14,10 +18,16 @@
 mod code;
 mod compile;
 #[cfg(target_arch = "x86_64")]
+mod encode;
+#[cfg(target_arch = "x86_64")]
+mod executable;
+#[cfg(target_arch = "x86_64")]
 mod floats;
 #[cfg(target_arch = "x86_64")]
 mod integers;
 mod machine;
+#[cfg(target_arch = "x86_64")]
+mod native;
 mod plain;
 mod vectors;
 
@@ -68,6 +78,10 @@ pub(super) const ROUND: usize = 192;
 /// Fewer elements than these are not left to loops, which may treat few elements unlike the end of many.
 pub(super) const SHORT: usize = 64;
 
+/// Elements that are worth code of their own, at least: of fewer, its way into the caches takes longer than it saves.
+#[cfg(target_arch = "x86_64")]
+const LEAST_NATIVE: usize = 4 * ROUND;
+
 /// A number as a vector of any width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
@@ -91,6 +105,8 @@ pub(super) struct Chain {
     /// The number of its own tiles.
     tiles: usize,
     machine: Machine,
+    #[cfg(target_arch = "x86_64")]
+    native: Option<native::Native>,
     dtype: DType,
     item: usize,
 }
@@ -116,7 +132,22 @@ impl Chain {
         if homes.is_empty() {
             return None; // it writes nothing
         }
-        Some(Self { program, homes, splats, tiles, machine, dtype, item: dtype.size() })
+        let item = dtype.size();
+        #[cfg(target_arch = "x86_64")]
+        return Some(Self { program, homes, splats, tiles, machine, native: None, dtype, item });
+        #[cfg(not(target_arch = "x86_64"))]
+        Some(Self { program, homes, splats, tiles, machine, dtype, item })
+    }
+
+    /// The same, with code for vectors that this processor has, if there may be some. It is worth making for chains that run
+    /// often.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, unused_mut))]
+    pub(super) fn with_code(mut self, vectors: Vectors) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.native = native::Native::new(&self.program, &self.homes, self.dtype, vectors);
+        }
+        self
     }
 
     /// Runs all of `count` elements, or most of them, and returns their number. `start` gives the first element of a
@@ -142,8 +173,8 @@ impl Chain {
         if done > 0 {
             let address = |home: &Home| Address { start: kept(home), mask: if home.is_kept { 0 } else { usize::MAX } };
             let addresses: Addresses = self.homes.iter().map(address).collect();
-            // SAFETY: the caller's promise; a whole number of tiles is inside.
-            unsafe { self.run_tiles(&addresses, done / self.machine.tile) };
+            // SAFETY: the caller's promise; a whole number of rounds is inside.
+            unsafe { self.run_rounds(&addresses, done) };
         }
         let from = |part| start(part).wrapping_add(done * self.item);
         let copy = |number: usize| tile(self.tiles + 2 * number);
@@ -156,6 +187,21 @@ impl Chain {
     /// The splats in a round of elements.
     fn round(&self) -> usize {
         (ROUND * self.item).div_ceil(SPLAT)
+    }
+
+    /// # Safety
+    ///
+    /// The addresses are those of the homes, each of so many elements, which fill rounds, or of one round if its mask is 0.
+    unsafe fn run_rounds(&self, addresses: &[Address], count: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(native) = &self.native
+            && count >= LEAST_NATIVE
+        {
+            // SAFETY: the caller's promise; the code was made of this program and for these homes.
+            return unsafe { native.run(addresses, self.splats.as_ptr().cast(), count / native.tile()) };
+        }
+        // SAFETY: the caller's promise; tiles divide a round.
+        unsafe { self.run_tiles(addresses, count / self.machine.tile) };
     }
 
     /// # Safety
