@@ -54,6 +54,8 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     At(Part),
+    /// The first element of a part, for every element.
+    One(Part),
     /// The same number for every element.
     Number([u8; 16]),
 }
@@ -64,6 +66,8 @@ struct Home {
     part: Part,
     /// The number of the chain's own tile that holds a copy of the part, if there is one.
     own: Option<usize>,
+    /// Whether its own tile is full of the part's first element.
+    is_one: bool,
     /// Whether each tile overwrites the one before it.
     is_kept: bool,
     /// Whether the content before the chain is read.
@@ -115,7 +119,7 @@ impl Chain {
     /// The program of these loops on elements of a type, for vectors that this processor has. `is_read_after` tells the
     /// slots that are read afterwards. Slots that it reads before it writes them hold values of earlier loops.
     ///
-    /// None if no machine takes them.
+    /// None if no machine takes them, or one of them writes where another reads the one element for all.
     pub(super) fn new(
         lines: &[Line],
         dtype: DType,
@@ -124,6 +128,11 @@ impl Chain {
     ) -> Option<Self> {
         let machine = vectors.machine(dtype)?;
         if !lines.iter().all(|line| line.exact.function.op().is_for(dtype)) {
+            return None;
+        }
+        let is_one = |input: &Input, part| *input == Input::One(part);
+        let reads_one = |part| lines.iter().flat_map(|line| &line.inputs).any(|input| is_one(input, part));
+        if lines.iter().any(|line| reads_one(line.output)) {
             return None;
         }
         let compiled = Compiler::new(lines, dtype, is_read_after).compile()?;
@@ -150,13 +159,13 @@ impl Chain {
         self
     }
 
-    /// Runs all of `count` elements, or most of them, and returns their number. `start` gives the first element of a
-    /// part.
+    /// Runs all of `count` elements, or most of them, and returns their number. `start` gives the first element of a part,
+    /// given the bytes from each to the next, which are 0 if one is for all.
     ///
     /// # Safety
     ///
     /// The parts have this many elements of the chain's type, and this call has exclusive access to them.
-    pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
+    pub(super) unsafe fn run(&self, start: impl Fn(Part, usize) -> *mut u8, count: usize) -> usize {
         thread_local! {
             static OWN: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
         }
@@ -169,19 +178,39 @@ impl Chain {
         own.resize(own.len().max(room), Splat([0; SPLAT]));
         let first = own.as_mut_ptr();
         let tile = |number: usize| first.wrapping_add(number * self.round()).cast::<u8>();
-        let kept = |home: &Home| home.own.map_or_else(|| start(home.part), tile);
+        let kept = |home: &Home| home.own.map_or_else(|| start(home.part, self.item), tile);
+        for home in self.homes.iter().filter(|home| home.is_one) {
+            // SAFETY: the caller's promise for the element; the tile is the chain's own, and has room for a round.
+            unsafe { self.fill(kept(home), start(home.part, 0)) };
+        }
         if done > 0 {
             let address = |home: &Home| Address { start: kept(home), mask: if home.is_kept { 0 } else { usize::MAX } };
             let addresses: Addresses = self.homes.iter().map(address).collect();
             // SAFETY: the caller's promise; a whole number of rounds is inside.
             unsafe { self.run_rounds(&addresses, done) };
         }
-        let from = |part| start(part).wrapping_add(done * self.item);
+        let from = |part| start(part, self.item).wrapping_add(done * self.item);
         let copy = |number: usize| tile(self.tiles + 2 * number);
         // SAFETY: the caller's promise for the elements that are left.
         let all = unsafe { self.run_rest(from, kept, copy, count - done) };
         OWN.set(own);
         if all { count } else { done }
+    }
+
+    /// Fills a round with an element.
+    ///
+    /// # Safety
+    ///
+    /// There are an element of the chain's type and aligned room for a round.
+    unsafe fn fill(&self, round: *mut u8, element: *const u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.item == 4 {
+                std::slice::from_raw_parts_mut(round.cast::<[u8; 4]>(), ROUND).fill(element.cast::<[u8; 4]>().read());
+            } else {
+                std::slice::from_raw_parts_mut(round.cast::<[u8; 8]>(), ROUND).fill(element.cast::<[u8; 8]>().read());
+            }
+        }
     }
 
     /// The splats in a round of elements.
@@ -273,11 +302,6 @@ impl Chain {
         }
     }
 
-    /// Bytes of an element.
-    pub(super) fn item(&self) -> usize {
-        self.item
-    }
-
     /// The number of its instructions for a tile.
     #[cfg(test)]
     fn instructions(&self) -> usize {
@@ -315,7 +339,7 @@ pub(super) unsafe fn stands_in(
     let bytes = count * item;
     let mut own = vec![0_u8; bytes];
     let own_start = own.as_mut_ptr();
-    let start = |part: Part| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
+    let start = |part: Part, _| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
     // SAFETY: the caller's promise; the output belongs to this function.
     let done = unsafe { chain.run(start, count) };
     // SAFETY: the last operand is the output, with as many elements.

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 const COUNT: usize = if cfg!(miri) { 300 } else { 999 };
 const ARRAYS: usize = 4;
 const SLOTS: usize = 3;
+/// Of this array the first element is read alone.
+const ONE: Part = Part::Array(ARRAYS);
 
 const FUNCTIONS: [Function; 13] = [
     Function::Add,
@@ -29,9 +31,12 @@ fn part(number: usize) -> Part {
 }
 
 fn lines() -> impl Strategy<Value = Vec<Line>> {
-    let input = (0..ARRAYS + SLOTS + 2, -4_i8..5).prop_map(|(number, value)| {
+    let input = (0..ARRAYS + SLOTS + 3, -4_i8..5).prop_map(|(number, value)| {
         if number < ARRAYS + SLOTS {
             return Input::At(part(number));
+        }
+        if number == ARRAYS + SLOTS {
+            return Input::One(ONE);
         }
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&(f32::from(value) / 2.0).to_ne_bytes());
@@ -89,11 +94,9 @@ type Memory = BTreeMap<Part, Vec<f32>>;
 
 fn memory() -> Memory {
     let values = [0.0, -0.0, 1.0, -1.5, 0.3, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, 1e-40, 7.25];
-    (0..ARRAYS + SLOTS)
-        .map(|number| {
-            (part(number), (0..COUNT).map(|at| values[(at * (number + 1) + number) % values.len()]).collect())
-        })
-        .collect()
+    let parts = (0..ARRAYS + SLOTS).map(part).chain([ONE]).enumerate();
+    let numbers = |number| (0..COUNT).map(|at| values[(at * (number + 1) + number) % values.len()]).collect();
+    parts.map(|(number, part)| (part, numbers(number))).collect()
 }
 
 /// The memory after the loops, run one after the other.
@@ -102,6 +105,7 @@ fn looped(lines: &[Line]) -> Memory {
     for line in lines {
         let read = |input: &Input, at: usize| match input {
             Input::At(part) => memory[part][at],
+            Input::One(part) => memory[part][0],
             Input::Number(bytes) => f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
         };
         let second = line.inputs.get(1).unwrap_or(&line.inputs[0]);
@@ -132,7 +136,7 @@ proptest! {
             let starts: BTreeMap<Part, *mut u8> =
                 memory.iter_mut().map(|(part, values)| (*part, values.as_mut_ptr().cast())).collect();
             // SAFETY: each part has this many elements, and only this test has them.
-            let done = unsafe { chain.run(|part| starts[&part], COUNT) };
+            let done = unsafe { chain.run(|part, _| starts[&part], COUNT) };
             // What is left of a round, and where that is short the round before, may be left to the loops.
             prop_assert!(done == COUNT || done % ROUND == 0 && COUNT - done < ROUND + SHORT);
             for number in 0..ARRAYS + SLOTS {
@@ -170,7 +174,7 @@ fn of_two_nans_the_first_one_is_the_result_of_all_elements() {
                 let chain = Chain::new(&lines, DType::Float32, vectors, &|_| false).unwrap().with_code(vectors);
                 let mut arrays = [[first; COUNT], [second; COUNT], [0; COUNT]];
                 let starts = arrays.each_mut().map(|array| array.as_mut_ptr().cast::<u8>());
-                let start = |part| if let Part::Array(at) = part { starts[at] } else { unreachable!("it is in a register") };
+                let start = |part, _| if let Part::Array(at) = part { starts[at] } else { unreachable!("it is in a register") };
                 // SAFETY: each array has this many elements.
                 let done = unsafe { chain.run(start, COUNT) };
                 assert_eq!(done, COUNT);
@@ -256,7 +260,7 @@ mod native_code {
     fn run(program: &[Instruction], dtype: DType, vectors: Vectors, in_code: bool) -> Option<Vec<Splat>> {
         let item = dtype.size();
         let mut operands: Vec<Vec<Splat>> = (0..7).map(|seed| operand(seed, item)).collect();
-        let home = |at| Home { part: Part::Array(at), own: None, is_kept: false, is_read: true, is_written: true };
+        let home = |at| Home { part: Part::Array(at), own: None, is_one: false, is_kept: false, is_read: true, is_written: true };
         let homes: Vec<Home> = (0..operands.len()).map(home).collect();
         let address = |operand: &mut Vec<Splat>| Address {
             start: operand.as_mut_ptr().cast(),
