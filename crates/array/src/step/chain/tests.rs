@@ -174,7 +174,8 @@ fn of_two_nans_the_first_one_is_the_result_of_all_elements() {
                 let chain = Chain::new(&lines, DType::Float32, vectors, &|_| false).unwrap().with_code(vectors);
                 let mut arrays = [[first; COUNT], [second; COUNT], [0; COUNT]];
                 let starts = arrays.each_mut().map(|array| array.as_mut_ptr().cast::<u8>());
-                let start = |part, _| if let Part::Array(at) = part { starts[at] } else { unreachable!("it is in a register") };
+                let start =
+                    |part, _| if let Part::Array(at) = part { starts[at] } else { unreachable!("it is in a register") };
                 // SAFETY: each array has this many elements.
                 let done = unsafe { chain.run(start, COUNT) };
                 assert_eq!(done, COUNT);
@@ -260,12 +261,16 @@ mod native_code {
     fn run(program: &[Instruction], dtype: DType, vectors: Vectors, in_code: bool) -> Option<Vec<Splat>> {
         let item = dtype.size();
         let mut operands: Vec<Vec<Splat>> = (0..7).map(|seed| operand(seed, item)).collect();
-        let home = |at| Home { part: Part::Array(at), own: None, is_one: false, is_kept: false, is_read: true, is_written: true };
-        let homes: Vec<Home> = (0..operands.len()).map(home).collect();
-        let address = |operand: &mut Vec<Splat>| Address {
-            start: operand.as_mut_ptr().cast(),
-            mask: usize::MAX,
+        let home = |at| Home {
+            part: Part::Array(at),
+            own: None,
+            is_one: false,
+            is_kept: false,
+            is_read: true,
+            is_written: true,
         };
+        let homes: Vec<Home> = (0..operands.len()).map(home).collect();
+        let address = |operand: &mut Vec<Splat>| Address { start: operand.as_mut_ptr().cast(), mask: usize::MAX };
         let addresses: Addresses = operands.iter_mut().map(address).collect();
         let splats: Vec<Splat> = [2.5_f64.to_ne_bytes(), f64::NAN.to_ne_bytes(), (-0.0_f64).to_ne_bytes()]
             .iter()
@@ -285,7 +290,8 @@ mod native_code {
 
     /// Loads both registers, runs one instruction, stores both. More operands than general registers are read before.
     fn around(one: Instruction) -> Vec<Instruction> {
-        let copy = |to, address| Instruction { code: code(Op::Copy, to, Place::Memory, Place::Memory), address, splat: 0 };
+        let copy =
+            |to, address| Instruction { code: code(Op::Copy, to, Place::Memory, Place::Memory), address, splat: 0 };
         let store = |code, address| Instruction { code, address, splat: 0 };
         let mut program: Vec<Instruction> = [4, 5, 6, 3, 2].map(|address| copy(Place::B, address)).into();
         program.extend([copy(Place::A, 0), copy(Place::B, 1), one, one, store(STORE_A, 3), store(STORE_B, 4)]);
@@ -313,7 +319,10 @@ mod native_code {
                             let expected = run(&program, dtype, vectors, false).unwrap();
                             let first = found.iter().zip(&expected).position(|(one, other)| one != other);
                             let shown = first.map(|at| (at, found[at].0, expected[at].0));
-                            assert!(first.is_none(), "{vectors:?} {dtype:?} {op:?} {to:?} {left:?} {right:?}: {shown:?}");
+                            assert!(
+                                first.is_none(),
+                                "{vectors:?} {dtype:?} {op:?} {to:?} {left:?} {right:?}: {shown:?}"
+                            );
                             compared += 1;
                         }
                     }
