@@ -159,8 +159,8 @@ def test_curves_are_tables_too() -> None:
     assert title == "Efficiency, tree, 2, 2 workers (by medians)"
     assert rows == [
         ["work of a task (us)", "weft, pushed", "OpenMP"],
-        ["0.01", "50%", "12%"],
-        ["0.08", "89%", "53%"],
+        ["0.010", "50%", "12%"],
+        ["0.080", "89%", "53%"],
     ]
 
 
