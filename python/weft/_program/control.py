@@ -8,7 +8,10 @@
 | the same, heard by the tape | a node whose gradient is another loop: `loops` | a node whose gradient is a choice: `branches` |
 | symbols | a node with a symbol as its body: `weft._graph.control` | the same |
 
-Bodies and branches are recorded as parts of a recording (`subrecordings`).
+A bound node calls `scan` or `cond` again, with its body on arrays: so it takes one of the rows above. The rest is
+shared. Bodies and branches are recorded as parts of a recording (`subrecordings`); its `Again` is the gradient of both,
+which computes a part once more; `trees` takes nests of arrays apart and puts them together; checks of a body's answer
+(`loops.pair`, `branches.pairs`) serve arrays and symbols.
 """
 
 from __future__ import annotations
@@ -38,12 +41,7 @@ _KEPT = 64
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any,
-    *,
-    length: int | None = None,
-    reverse: bool = False,
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
     """Call ``carry, y = f(carry, x)`` for each row of `xs`, and return the last carry and all rows `y`.
 
@@ -151,10 +149,6 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
     if any(map(is_symbol, leaves)):
         chosen_of = hooks.cond_examples if any(map(is_examples, leaves)) else hooks.cond_symbols
         return chosen_of(p, f, g, args)
-    if not isinstance(p, NDArray) or not record.is_recording():
-        return f(*args) if p else g(*args)
-    if p.size != 1:
-        raise ArgumentValueError(f"cond: p has one element, not the shape {p.shape}")
     return chosen(p, f, g, args)
 
 

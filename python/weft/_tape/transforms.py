@@ -35,11 +35,7 @@ def check_function(usage: str, fn: object) -> None:
         raise ArgumentTypeError(f"{name}() takes a function, not {type(fn).__name__}: write weft.{usage}")
 
 
-def grad(
-    fn: Callable[P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-) -> Callable[P, Any]:
+def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that returns the gradients of `fn`, which returns a scalar.
 
     Parameters
@@ -84,9 +80,7 @@ def grad(
 
 
 def value_and_grad(
-    fn: Callable[P, R],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
+    fn: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[P, tuple[R, Any]]:
     """Return a function that returns the results of `fn` and its gradients; parameters as in `grad`.
 
@@ -298,10 +292,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
 
 
 def jvp(
-    fn: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool = False,
+    fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Call `fn` and return its result with the result's change for a change of the arguments.
 
