@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,6 +29,15 @@ def is_array(value: object) -> TypeGuard[Any]:
 def is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     """Return whether a value is a list or a tuple."""
     return isinstance(value, (list, tuple))
+
+
+def as_row(value: object, items: int) -> list[Any] | None:
+    """Return the first items of a list, a tuple, a deque or a set; None for anything else."""
+    if isinstance(value, (list, tuple)):
+        return [*value[:items]]
+    if isinstance(value, (collections.deque, set, frozenset)):
+        return [*itertools.islice(value.copy(), items)]
+    return None
 
 
 def is_mapping(value: object) -> TypeGuard[dict[Any, Any]]:
