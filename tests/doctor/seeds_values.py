@@ -494,3 +494,32 @@ defect(
     print(weft.maximum(y, 0).sum())
 """.replace("    from weft import nn\n\n", ""),
 )
+defect(
+    VALUES,
+    _NAN,
+    "a task on arrays of weft in a loop",
+    """
+    @weft.task
+    def invert(x: weft.Mutate[weft.NDArray]) -> None:
+        with np.errstate(all="ignore"):
+            np.reciprocal(x, out=x)
+
+    x = weft.arange(3.0)
+    for turn in range(3):
+        invert(x)  # here
+    print(x)
+""",
+)
+defect(
+    VALUES,
+    _NAN,
+    "a list of whole numbers",
+    """
+    @weft.task
+    def ratio(counts: list) -> float:
+        with np.errstate(all="ignore"):
+            return float(np.divide(counts[0], counts[1]))
+
+    print(ratio([3, 0]).result())  # here
+""",
+)

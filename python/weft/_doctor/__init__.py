@@ -34,6 +34,7 @@ a small part of the run. At most `memory.REGIONS` regions, `orders.OPS` logged o
 | `reach` | the arrays that a callable reaches by name |
 | `memory` | regions of memory and their fingerprints |
 | `pushes` | one push as the hook sees it: what it declares |
+| `accesses`, `finite` | what ops touch without a word, and what to write; values that are not finite |
 | `check`, `orders` | the hooks of the two kinds of runs; the comparison of runs |
 | `run`, `advice` | a trace, and what it tells of slow habits |
 | `repetitions`, `replayed` | sequences that are pushed again and again; what a program saves, measured |

@@ -53,3 +53,8 @@ def is_scalar(value: object) -> TypeGuard[Any]:
 def is_real(value: object) -> TypeGuard[Any]:
     """Return whether a value is a number that may be not finite."""
     return isinstance(value, (float, complex, np.inexact))
+
+
+def is_number(value: object) -> TypeGuard[Any]:
+    """Return whether a value is a number, and no truth value."""
+    return isinstance(value, (int, float, complex, np.number)) and not isinstance(value, bool)
