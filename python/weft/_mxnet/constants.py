@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import own_dtype
-from weft._mxnet.settings import REQUIRED, Settings, dtype, integer, number, optional, shape
+from weft._mxnet.settings import REQUIRED, Settings, dtype, flag, integer, number, optional, shape
 from weft._numpy import namespace
 
 if TYPE_CHECKING:
@@ -77,3 +77,37 @@ def _arange(s: Any) -> Any:
     start = 0.0 if s.stop is None else s.start
     found = start + namespace.arange(_count(s) // s.repeat, dtype="float64") * s.step
     return namespace.astype(namespace.repeat(found, s.repeat) if s.repeat > 1 else found, s.dtype)
+
+
+@operator(
+    "_linspace",
+    "_npi_linspace",
+    settings=Settings(
+        ("ctx",),
+        start=(number, REQUIRED),
+        stop=(optional(number), None),
+        step=(number, 1.0),
+        num=(integer, REQUIRED),
+        endpoint=(flag, True),
+        dtype=(dtype, "float32"),
+    ),
+    inputs=(),
+    shapes=lambda s, ins, outs: outs.learn(0, (s.num,)),
+    dtypes=own_dtype,
+    gradient=NONE,
+)
+def _linspace(s: Any) -> Any:
+    return namespace.linspace(s.start, s.stop, s.num, dtype=s.dtype, endpoint=s.endpoint)
+
+
+@operator(
+    "_eye",
+    "_npi_eye",
+    settings=Settings(("ctx",), N=(integer, REQUIRED), M=(integer, 0), k=(integer, 0), dtype=(dtype, "float32")),
+    inputs=(),
+    shapes=lambda s, ins, outs: outs.learn(0, (s.N, s.M or s.N)),
+    dtypes=own_dtype,
+    gradient=NONE,
+)
+def _eye(s: Any) -> Any:
+    return namespace.eye(s.N, s.M or s.N, k=s.k, dtype=s.dtype)

@@ -28,11 +28,12 @@ def _region_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (ins.length(1, 0), ins.length(0, 1), *s.pooled_size))
 
 
-def _numbers(length: int, like: Any) -> Any:
+def numbers_like(length: int, like: Any) -> Any:
+    """Return numbers from 0 on, of the dtype and on the engine of an array."""
     return namespace.arange(length, dtype=like.dtype, engine=like.engine)
 
 
-def _round(x: Any) -> Any:
+def rounded(x: Any) -> Any:
     """Return the nearest integers; halves go away from 0, as in C."""
     return namespace.sign(x) * namespace.floor(abs(x) + 0.5)
 
@@ -40,10 +41,10 @@ def _round(x: Any) -> Any:
 def _inside(first: Any, last: Any, count: int, length: int) -> Any:
     """Return for each region and part whether an element is in it."""
     bins = namespace.maximum(last - first + 1, 1.0) / count
-    parts = _numbers(count, first)
+    parts = numbers_like(count, first)
     low = namespace.clip(namespace.floor(parts * bins[:, None]) + first[:, None], 0, length)
     high = namespace.clip(namespace.ceil((parts + 1) * bins[:, None]) + first[:, None], 0, length)
-    at = _numbers(length, first)
+    at = numbers_like(length, first)
     return (at >= low[..., None]) & (at < high[..., None])
 
 
@@ -59,7 +60,7 @@ def _roi_pooling(s: Any, data: Any, rois: Any) -> Any:
     which = namespace.astype(rois[:, 0], "int64")
     is_there = ((which >= 0) & (which < data.shape[0]))[:, None, None, None]
     x = data[namespace.clip(which, 0, data.shape[0] - 1)]
-    ends = _round(rois[:, 1:] * s.spatial_scale)
+    ends = rounded(rois[:, 1:] * s.spatial_scale)
     rows = _inside(ends[:, 1], ends[:, 3], height, data.shape[2])
     columns = _inside(ends[:, 0], ends[:, 2], width, data.shape[3])
     least = float("-inf")
@@ -128,13 +129,13 @@ def _samples(s: Any, first: Any, last: Any, axis: int, data: Any) -> tuple[Any, 
     count = s.pooled_size[axis]
     size = last - first if s.aligned else namespace.maximum(last - first, 1.0)
     bins = (size / count)[:, None, None]
-    parts = _numbers(count, first)[None, :, None]
+    parts = numbers_like(count, first)[None, :, None]
     if s.sample_ratio > 0:
         looks, most = namespace.full_like(first, s.sample_ratio)[:, None, None], s.sample_ratio
     else:  # as many as the part has elements: no region is larger than the picture, as far as it counts
         looks, most = namespace.maximum(namespace.ceil(bins), 1.0), -(-data.shape[2 + axis] // count) + 1
         looks = namespace.minimum(looks, float(most))
-    at = _numbers(most, first)[None, None, :]
+    at = numbers_like(most, first)[None, None, :]
     places = first[:, None, None] + parts * bins + (at + 0.5) * bins / looks
     return places, namespace.astype(at < looks, first.dtype) / looks
 

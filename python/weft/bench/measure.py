@@ -33,7 +33,7 @@ _NO_OPS = "not available: the C library has no functions of one pointer to call"
 
 @dataclass(slots=True)
 class Additions:
-    """What whoever runs the tables times beside the package's own implementations.
+    """Implementations beside the package's own.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Additions:
     missing: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
 
-#: What only a checkout can build.
+#: Implementations that only a checkout can build.
 OUTSIDE = Additions(
     missing={
         **{("A", name): _ELSEWHERE for name in ("weft, from Rust", "OpenMP", "oneTBB", "Taskflow")},
@@ -143,21 +143,14 @@ def _pushes(stack: ExitStack, native: NativeOps | None, settings: Settings) -> l
     return own + peer_push_jobs(counter, pool, native, settings)
 
 
-def _outside(_stack: ExitStack, _native: NativeOps | None, _settings: Settings) -> list[Job]:
+def _plain(jobs: Callable[[Settings], list[Job]]) -> _Make:
+    """Return the maker of jobs that nothing has to be opened for."""
+    return lambda _stack, _native, settings: jobs(settings)
+
+
+def _outside(_settings: Settings) -> list[Job]:
     """Return none: these are in C++ and Rust alone."""
     return []
-
-
-def _inference(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
-    return inference_jobs(settings)
-
-
-def _training(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
-    return training_jobs(settings)
-
-
-def _chains(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
-    return chain_jobs(settings)
 
 
 def _latencies(stack: ExitStack, native: NativeOps | None, settings: Settings) -> list[Job]:
@@ -166,17 +159,17 @@ def _latencies(stack: ExitStack, native: NativeOps | None, settings: Settings) -
 
 
 _Make: TypeAlias = "Callable[[ExitStack, NativeOps | None, Settings], list[Job]]"
-#: What is timed for a table, by the key under which it is shown; each is closed before the next is made.
+#: The jobs of a table, by their key in reports; each is closed before the next is made.
 _PARTS: dict[str, dict[str, _Make]] = {
     "A": {"A": _native},
     "B": {"B": _callables, "push": _pushes},
     "E": {"E": _latencies},
     "M": {
-        "M inference": _inference,
-        "M training": _training,
-        "M fit": _outside,
-        "M offsets": _outside,
+        "M inference": _plain(inference_jobs),
+        "M training": _plain(training_jobs),
+        "M fit": _plain(_outside),
+        "M offsets": _plain(_outside),
     },
-    "N": {"N": _chains},
-    "R": {"R replay": _outside},
+    "N": {"N": _plain(chain_jobs)},
+    "R": {"R replay": _plain(_outside)},
 }

@@ -37,7 +37,7 @@ def _numbered_no_op(_op_id: int) -> None:
 def _pushing(
     push: Callable[..., None], wait: Callable[[], None], ops: Sequence[tuple[object, ...]]
 ) -> Callable[[], None]:
-    """Return what pushes ops one by one, and waits."""
+    """Return a function that pushes ops one by one, and waits."""
 
     def run() -> None:
         enter = push
@@ -62,7 +62,7 @@ class Runner(Protocol):
         ...
 
     def prepare(self, program: Program, state: State | None) -> Callable[[], None]:
-        """Return what pushes the whole program and waits; with a state its ops step it, else they do nothing."""
+        """Return a function that pushes the whole program and waits; with a state its ops step it, else they do nothing."""
         ...
 
     def close(self) -> None:
@@ -90,14 +90,13 @@ class WeftRunner:
         self._engine.close()
 
 
-class NativeRunner:
+class NativeRunner(WeftRunner):
     """`weft.Engine.push_native`; ops that step a state are C's only by their calling convention."""
 
     name = NATIVE_WEFT
-    patterns = PATTERNS
 
     def __init__(self, engine: weft.Engine, native: NativeOps) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._native = native
         self._kept_alive: list[object] = []
 
@@ -126,10 +125,6 @@ class NativeRunner:
             engine.wait_for_all()
 
         return run
-
-    def close(self) -> None:
-        """See `Runner`."""
-        self._engine.close()
 
 
 class CounterRunner:
@@ -202,7 +197,7 @@ def bind(
     Returns
     -------
     list of tuple
-        For each op the callable, what it reads, what it mutates.
+        For each op the callable, its reads, its mutations.
     """
     return [
         (

@@ -7,6 +7,7 @@ import gc
 import statistics
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class VerificationError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One cell of a table; ``run`` does one repetition and returns what it measured, in the table's unit."""
+    """One cell of a table; ``run`` does one repetition and returns its times, in the table's unit."""
 
     table: str
     case: str
@@ -65,12 +66,18 @@ class Samples:
         return Cell.of(values) if values else None
 
     def rows(self, table: str) -> list[str]:
-        """Return the implementations of a table, in the order in which they were first timed."""
+        """Return the implementations of a table, in the order of their first times."""
         return list(dict.fromkeys(key[1] for key in self.values if key[0] == table))
 
     def cases(self, table: str) -> list[str]:
         """Return the columns of a table."""
         return list(dict.fromkeys(key[2] for key in self.values if key[0] == table))
+
+    def reasons(self) -> list[dict[str, str]]:
+        """Return the reasons of missing rows as JSON has them."""
+        return [
+            {"table": table, "implementation": name, "reason": reason} for (table, name), reason in self.missing.items()
+        ]
 
     def json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the cells of each table as JSON has them."""
@@ -90,6 +97,23 @@ def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[
             tick(job)
             with watched(), quiet():
                 samples.add(job, job.run())
+
+
+def timed(body: Callable[[], object], per: float, finish: Callable[[], object] | None = None) -> list[float]:
+    """Return one repetition: the nanoseconds of `body`, and of `finish` behind it, divided by `per`."""
+    start = perf_counter_ns()
+    body()
+    if finish is not None:
+        finish()
+    return [(perf_counter_ns() - start) / per]
+
+
+def timed_calls(body: Callable[[], object], count: int, per: float) -> list[float]:
+    """Return one repetition: the nanoseconds of a call of `body`, on average over `count`, divided by `per`."""
+    start = perf_counter_ns()
+    for _ in range(count):
+        body()
+    return [(perf_counter_ns() - start) / per / count]
 
 
 @contextmanager

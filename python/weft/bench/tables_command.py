@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentTypeError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft._command.arguments import positive
+from weft._command.arguments import listed, positive
 from weft.bench.settings import TABLES, Settings
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what says which tables are timed, and how large; `settings_of` reads it."""
+    """Add the options of tables and sizes; `settings_of` reads them."""
     default = Settings()
     parser.add_argument("--tables", type=_names, default=TABLES, help=f"of {','.join(TABLES)} (default: all)")
     parser.add_argument(
@@ -56,14 +55,11 @@ def settings_of(options: Namespace) -> Settings:
 
 def _names(text: str) -> tuple[str, ...]:
     """Read ``A,B,E`` and the like."""
-    names = tuple(dict.fromkeys(text.upper().split(",")))
-    if not set(names) <= set(TABLES):
-        raise ArgumentTypeError(f"{text!r}: the tables are {', '.join(TABLES)}")
-    return names
+    return listed(text.upper(), TABLES, "tables")
 
 
 def _tables(options: Namespace) -> int:
-    # Imported here: what is timed is much, and --help needs nothing of it.
+    # Imported here: --help needs nothing of it.
     from weft.bench.machine import describe  # noqa: PLC0415
     from weft.bench.measure import measure  # noqa: PLC0415
     from weft.bench.quick import run  # noqa: PLC0415

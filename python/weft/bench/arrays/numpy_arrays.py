@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 #: An array of whichever library.
 Array: TypeAlias = Any
+#: A function that is called again and again.
+Called: TypeAlias = "Callable[..., Sequence[Array]]"
+
+
+def _as_it_is(function: Called) -> Called:
+    return function
 
 
 class NumPyArrays:
-    """NumPy as it comes, on one thread; what every other library is compared with.
+    """NumPy as it comes, on one thread: the measure of every other library.
 
     Parameters
     ----------
@@ -40,7 +46,11 @@ class NumPyArrays:
     exact : bool
         Whether its element-wise results have NumPy's bits.
     functions : Functions or None
-        What networks are written in, where the library has it.
+        The functions for networks, where the library has them.
+    tanh : callable
+        The library's own function.
+    compiled : callable
+        ``compiled(function)`` returns the library's form of a function for many calls.
     """
 
     name: str = "NumPy, 1 thread"
@@ -51,6 +61,8 @@ class NumPyArrays:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        self.tanh: Callable[[Array], Array] = np.tanh
+        self.compiled: Callable[[Called], Called] = _as_it_is
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """Return the library's own array."""
@@ -61,7 +73,7 @@ class NumPyArrays:
         return np.asarray(result)
 
     def push(self, a: Array, b: Array, count: int) -> Sequence[Array]:
-        """Add ``count`` times and return what is to be waited for; the last one is last."""
+        """Add ``count`` times and return the results to wait for; the last one is last."""
         c = None
         for _ in range(count):
             c = a + b
@@ -70,20 +82,12 @@ class NumPyArrays:
     def wait(self, pushed: Sequence[Array]) -> None:
         """Wait for all that was pushed; nothing to do where calls return when the work is done."""
 
-    def tanh(self) -> Callable[[Array], Array]:
-        """Return the library's own function."""
-        return np.tanh
-
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """Return what the library makes of a function that is to be called many times; here the function itself."""
-        return function
-
     def finish(self, results: Sequence[Array]) -> None:
-        """Wait for what a call returned."""
+        """Wait for the results of a call."""
         self.wait(results)
 
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
-        """Return what runs table D's script on held arrays and waits for its results."""
+        """Return a function that runs table D's script on held arrays and waits for its results."""
         return partial(script, np.exp, operands)
 
 

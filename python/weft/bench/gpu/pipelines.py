@@ -13,6 +13,7 @@ import numpy as np
 import weft
 from weft.bench.gpu.kernels import ROUNDS, THREADS, after, blocks_for, check, mutate, numbers
 from weft.bench.gpu.setup import wait
+from weft.bench.overlap.pipelines import Parts
 
 if TYPE_CHECKING:
     from weft.bench.gpu.setup import Setup
@@ -23,14 +24,14 @@ _BUFFERS = 3
 
 @dataclass(slots=True)
 class Chunks:
-    """What pipelines work on: arrays of the host.
+    """The data of pipelines: arrays of the host.
 
     Attributes
     ----------
     sources, targets : list of NDArray
         The chunks, of uint32, and where their results go.
     steps : int
-        What the kernel computes per element.
+        The kernel's steps per element.
     """
 
     sources: list[weft.NDArray]
@@ -54,32 +55,15 @@ def make_chunks(setup: Setup, *, pinned: bool) -> Chunks:
     return Chunks(sources, targets)
 
 
-class Pipeline(Protocol):
-    """Does the stages of a pipeline, alone and together. All wait until everything is done."""
-
-    @property
-    def name(self) -> str:
-        """How its row is called."""
-        ...
+class Pipeline(Parts, Protocol):
+    """One on a GPU, of three stages; copies in both directions run at the same time."""
 
     def copy_in(self) -> None:
         """Copy every chunk to the device."""
         ...
 
-    def compute(self) -> None:
-        """Run the kernel as many times as there are chunks."""
-        ...
-
     def copy_out(self) -> None:
         """Copy as many chunks to the host."""
-        ...
-
-    def copy(self) -> None:
-        """Copy every chunk in and out again: both directions at the same time."""
-        ...
-
-    def run(self) -> None:
-        """Copy in, compute, copy out."""
         ...
 
 
@@ -244,12 +228,12 @@ class CuPyPipeline:
 
 
 def verify(pipeline: Pipeline, chunks: Chunks) -> None:
-    """Run a pipeline and look at what it copied out.
+    """Run a pipeline and look at its results.
 
     Raises
     ------
     VerificationError
-        When a chunk is not what the kernel makes of it.
+        When a chunk is not the kernel's result.
     """
     for target in chunks.targets:
         target.fill(0)

@@ -1,7 +1,7 @@
 """Task Bench's patterns as serial programs (Slaughter et al.: Task Bench, SC 2020).
 
-A program is a grid: ``steps`` rows of tasks. A task reads what the row before it left in some columns, and leaves a value in
-its own. Two rows of variables take turns, so a task also comes after whoever still reads what it overwrites. Tasks of
+A program is a grid: ``steps`` rows of tasks. A task reads the row before it in some columns, and leaves a value in its
+own. Two rows of variables take turns, so a task also comes after the readers of the value that it overwrites. Tasks of
 ``trivial`` have nothing to do with each other.
 
 The programs in C++ and Rust read them from a file (`write`): there is this one definition.
@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from weft.bench.patterns import Op, Program, State, splitmix64
+from weft.bench.patterns import Op, Program, digest_of, splitmix64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,12 +88,8 @@ def make_program(pattern: str, width: int, steps: int) -> Program:
 
 @cache
 def serial_digest(pattern: str, width: int, steps: int) -> str:
-    """Return the digest of the program run task by task."""
-    program = make_program(pattern, width, steps)
-    state = State(program)
-    for op_id in range(len(program.ops)):
-        state.step(op_id)
-    return state.digest()
+    """Return the digest of the pattern's program."""
+    return digest_of(make_program(pattern, width, steps))
 
 
 def write(program: Program, path: Path) -> None:

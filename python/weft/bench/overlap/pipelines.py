@@ -24,14 +24,14 @@ _SEED = 0x77656674
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """What a pipeline works on.
+    """The data of a pipeline.
 
     Attributes
     ----------
     sources : tuple of ndarray
         The chunks, float32 of shape (rows, columns).
     matrix : ndarray
-        What each is multiplied by, float32 of shape (columns, columns).
+        The factor of each, float32 of shape (columns, columns).
     """
 
     sources: tuple[Array, ...]
@@ -58,8 +58,8 @@ def make_chunks(count: int, rows: int, columns: int) -> Chunks:
     return Chunks(sources, rng.random((columns, columns), np.float32) / np.float32(columns))
 
 
-class Pipeline(Protocol):
-    """One way to run it. Each method returns when all its work is done."""
+class Parts(Protocol):
+    """A pipeline that can also do its copies alone, and its computing. Each method returns when all its work is done."""
 
     @property
     def name(self) -> str:
@@ -71,15 +71,19 @@ class Pipeline(Protocol):
         ...
 
     def compute(self) -> None:
-        """Multiply every chunk, where it is."""
+        """Compute with every chunk, where it is."""
         ...
 
     def run(self) -> None:
-        """Copy in, multiply, copy out."""
+        """Do both, chunk by chunk."""
         ...
 
+
+class Pipeline(Parts, Protocol):
+    """One on CPU devices: computing is a product with the matrix."""
+
     def results(self) -> list[Array]:
-        """Return what `run` copied out."""
+        """Return the results of `run`."""
         ...
 
     def close(self) -> None:
