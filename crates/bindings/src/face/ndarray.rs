@@ -619,7 +619,7 @@ impl NDArray {
     /// There is nothing to release here: NumPy's array answers for the view. But with this it is known that a buffer lives as long as its
     /// view, and no longer with the array.
     #[allow(clippy::unused_self)] // required by pyo3
-    unsafe fn __releasebuffer__(&self, _: *mut ffi::Py_buffer) {}
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
