@@ -256,6 +256,8 @@ def concat(
     [1 2 3]
     """
     given: Any = arrays
+    if isinstance(axis, NDArray):
+        raise ArgumentTypeError("concat() takes the arrays as one list: write weft.concat([x, y], axis=0)")
     parts: Any = given if given.__class__ in _LISTS and _ARRAYS.issuperset(map(type, given)) else _as_arrays(given)
     if axis is None:
         parts, axis = [ravel(part) for part in parts], 0
