@@ -96,17 +96,8 @@ _BATCH_RULES: dict[str, Any] = {
 }
 
 
-@operator(
-    "BatchNorm",
-    "BatchNorm_v1",
-    "CuDNNBatchNorm",
-    "_npx_batch_norm",
-    settings=Settings(("cudnn_off", "min_calib_range", "max_calib_range"), **_BATCH, axis=(integer, 1)),
-    shapes=_channel_shapes,
-    gradient=Backward(_batch_backward),
-    **_BATCH_RULES,
-)
-def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> Any:
+def _by_statistics(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> tuple[Any, Any, Any]:
+    """Return the data normalised, and the mean and the variance by which it was."""
     axis = _axis(s.axis, data.ndim)
     if not _by_batch(s):
         found = nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
@@ -118,6 +109,22 @@ def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, movi
         moving_var *= s.momentum
         moving_var += variance * (1 - s.momentum)
     return found, mean, variance
+
+
+@operator(
+    "BatchNorm",
+    "BatchNorm_v1",
+    "CuDNNBatchNorm",
+    "_npx_batch_norm",
+    settings=Settings(("cudnn_off", "min_calib_range", "max_calib_range"), **_BATCH, axis=(integer, 1)),
+    shapes=_channel_shapes,
+    gradient=Backward(_batch_backward),
+    **_BATCH_RULES,
+)
+def _batch_norm(s: Any, *arrays: Any) -> Any:
+    """Return the data normalised, its mean, and the inverse of its deviation, which MXNet names ``var``."""
+    found, mean, variance = _by_statistics(s, *arrays)
+    return found, mean, (variance + s.eps) ** -0.5 if s.output_mean_var else variance
 
 
 def _of_one_device(s: Any) -> Any:
@@ -143,7 +150,7 @@ def _of_one_device(s: Any) -> Any:
     **_BATCH_RULES,
 )
 def _synced(s: Any, *arrays: Any) -> Any:
-    return _batch_norm.apply(_of_one_device(s), *arrays)
+    return _by_statistics(_of_one_device(s), *arrays)
 
 
 @operator(
