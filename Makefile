@@ -23,7 +23,12 @@ SMOKE ?=
 # The lock file is the truth in CI; on a developer's machine cargo may still extend it.
 LOCKED := $(if $(CI),--locked)
 WORKFLOWS := .github/workflows
-CRATES := $(addprefix -p weft-,engine shape plan graph array onednn kernels program cuda device mpi)
+# Tests of Rust stand on what the wheel of a checkout is built of: by its profile, with its flags, in its folder. With the extension module among
+# the packages, though it has none, features of dependencies are those of the wheel. CI tests the wheel that is released; there tests of Rust are built
+# with the checks of debugging.
+CRATES := $(addprefix -p weft-,engine shape plan graph array onednn kernels program cuda device mpi bindings) --features pyo3/extension-module
+RUST_PROFILE ?= $(if $(CI),test,checkout)
+AS_WHEEL = $(if $(filter checkout,$(RUST_PROFILE)),$(PYTHON) .ci/wheel.py like)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -36,13 +41,15 @@ test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust t
 
 test-rust: ## run the Rust tests and doctests
 	if command -v cargo-nextest >/dev/null; then \
-	  cargo nextest run $(LOCKED) --config-file .ci/nextest.toml $(CRATES); \
+	  $(AS_WHEEL) cargo nextest run $(LOCKED) --cargo-profile $(RUST_PROFILE) --config-file .ci/nextest.toml $(CRATES); \
 	else \
-	  cargo test $(LOCKED) $(CRATES) --lib --tests; \
+	  $(AS_WHEEL) cargo test $(LOCKED) --profile $(RUST_PROFILE) $(CRATES) --tests; \
 	fi
-	cargo test $(LOCKED) $(CRATES) --doc
-	for example in pipeline failures; do cargo run --profile test $(LOCKED) --quiet -p weft-engine --example $$example; done
-	cargo run --profile test $(LOCKED) --quiet -p weft-graph --example symbols
+	$(AS_WHEEL) cargo test $(LOCKED) --profile $(RUST_PROFILE) $(CRATES) --doc
+	$(AS_WHEEL) cargo build $(LOCKED) --profile $(RUST_PROFILE) $(CRATES) --examples
+	$(AS_WHEEL) sh -c 'for example in pipeline failures symbols; do \
+	  "$${CARGO_TARGET_DIR:-target}/$(RUST_PROFILE:test=debug)/examples/$$example" || exit; \
+	done'
 
 test-arm: $(VENV)/.stamp-build ## run a choice of the tests for 64-bit ARM Linux, by qemu (Debian's packages)
 	PYTHON=$(BIN)/python .ci/emulate arm

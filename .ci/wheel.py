@@ -1,7 +1,8 @@
 """Build the wheel without build paths in it, and check what was built.
 
-``wheel.py build`` leaves one wheel in ``dist``, by the profile that it is told (``--release``, ``--profile=NAME``); ``wheel.py check`` audits it, and ``wheel.py unwinders WHEEL`` looks at one thing
-alone, in any wheel. The first two must agree on what counts as a build path.
+``wheel.py build`` leaves one wheel in ``dist``, by the profile that it is told (``--release``, ``--profile=NAME``); ``wheel.py check`` audits it, and
+``wheel.py unwinders WHEEL`` looks at one thing alone, in any wheel. The first two must agree on what counts as a build path. ``wheel.py like COMMAND``
+runs a command of cargo's on what ``build`` has compiled.
 """
 
 import os
@@ -30,20 +31,25 @@ def build_paths() -> dict[str, str]:
     }
 
 
+def environment() -> dict[str, str]:
+    """Return the variables for cargo: flags, and a folder of their own, as flags are a part of its fingerprints."""
+    flags = [f"--remap-path-prefix={path}={name}" for path, name in build_paths().items()]
+    # The encoded form survives spaces in paths; it hides RUSTFLAGS, whose content therefore comes along.
+    flags = [*os.environ.get("RUSTFLAGS", "").split(), *flags]
+    return {"CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags), "CARGO_TARGET_DIR": str(ROOT / "target" / "wheel")}
+
+
 def build(arguments: list[str]) -> None:
     """Build a wheel into ``dist``, which holds no other wheel afterwards."""
     for old in DIST.glob("weft-*.whl"):
         old.unlink()
-    flags = [f"--remap-path-prefix={path}={name}" for path, name in build_paths().items()]
-    # The encoded form survives spaces in paths; it hides RUSTFLAGS, whose content therefore comes along.
-    flags = [*os.environ.get("RUSTFLAGS", "").split(), *flags]
-    environment = os.environ | {
-        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
-        # Flags are part of cargo's fingerprint: a directory of its own keeps the other builds warm.
-        "CARGO_TARGET_DIR": str(ROOT / "target" / "wheel"),
-    }
     command = [sys.executable, "-m", "maturin", "build", "--interpreter", sys.executable]
-    subprocess.run([*command, "--out", str(DIST), *arguments], check=True, cwd=ROOT, env=environment)
+    subprocess.run([*command, "--out", str(DIST), *arguments], check=True, cwd=ROOT, env=os.environ | environment())
+
+
+def like(command: list[str]) -> None:
+    """Run a command as the wheel is built, and end with its status."""
+    sys.exit(subprocess.run(command, check=False, env=os.environ | environment()).returncode)
 
 
 def leaks(wheel: Path) -> list[str]:
@@ -113,9 +119,11 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["build", *arguments]:
             build(arguments)
+        case ["like", *command] if command:
+            like(command)
         case ["check"]:
             check()
         case ["unwinders", wheel]:
             sys.exit("\n".join(unwinders(Path(wheel))) or 0)
         case _:
-            sys.exit("usage: wheel.py build [maturin option ...] | check | unwinders WHEEL")
+            sys.exit("usage: wheel.py build [maturin option ...] | like COMMAND ... | check | unwinders WHEEL")

@@ -50,6 +50,7 @@ def test_programs_have_the_signatures_of_their_functions() -> None:
 def test_gradients_have_the_arguments_of_their_functions() -> None:
     assert_type(weft.value_and_grad(loss)(X, 2.0), tuple[weft.NDArray, Any])
     assert_type(weft.checkpoint(loss)(X, 2.0), weft.NDArray)
+    assert_type(weft.vmap(loss, in_axes=(0, None))(X, 2.0), weft.NDArray)
     gradient: Callable[[weft.NDArray, float], Any] = weft.grad(loss)
     assert gradient(X, 2.0).tolist() == [[2.0] * 3] * 2
     if TYPE_CHECKING:

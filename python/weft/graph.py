@@ -18,6 +18,7 @@ from weft._graph.passes import Pass, apply_pass, apply_passes, get_pass, list_pa
 from weft._graph.patterns import replace_node, rewrite
 from weft._graph.placing import place_device
 from weft._graph.planning import plan_memory, plan_offsets
+from weft._graph.reading import parse_ir
 from weft._graph.recomputing import recompute
 from weft._graph.rewriting import (
     correct_layout,
@@ -35,6 +36,6 @@ __all__ = [
     "Graph", "IndexedGraph", "Node", "NodeEntry", "Pass", "apply_pass", "apply_passes", "correct_layout", "draw",
     "eliminate_common", "eliminate_dead", "eliminate_identity", "fold_constants", "functionalise", "fuse",
     "get_pass", "gradient", "infer_shape", "infer_type", "list_passes", "load_json", "order_mutation",
-    "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "replace_node", "rewrite",
+    "parse_ir", "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "replace_node", "rewrite",
     "save_json",
 ]  # fmt: skip

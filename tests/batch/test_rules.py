@@ -9,14 +9,13 @@ import pytest
 
 import weft
 from weft._batch import rules
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SEED = 20261127
 SIZE = 3
-Function = "Callable[..., Any]"
 
 
 def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -275,3 +274,30 @@ def test_no_examples() -> None:
     assert weft.vmap(lambda x: x.sum() + 1)(weft.ones((0, 3))).shape == (0,)
     with pytest.raises(ArgumentValueError, match="no example to call the op 'quantile'"):
         weft.vmap(lambda x: weft.quantile(x, 0.5))(weft.ones((0, 3)))
+
+
+def total(fn: Callable[[Any], Any], x: Any) -> Any:
+    """A real scalar of all that a function returns of floating-point numbers, or None."""
+    squares = [weft.sum(weft.real(y) ** 2) for y in leaves(fn(x)) if weft.real(y).dtype.kind == "f"]
+    return sum(squares[1:], start=squares[0]) if squares else None
+
+
+@pytest.mark.parametrize("fn", UNARY, ids=range(len(UNARY)))
+def test_nested_and_differentiated(fn: Callable[[Any], Any]) -> None:
+    (given,) = arrays((2, SIZE, 4, 4))
+    x = weft.asarray(given)
+    each = [leaves(fn(x[i, j])) for i in range(2) for j in range(SIZE)]
+    for one, several in zip(leaves(weft.vmap(weft.vmap(fn))(x)), zip(*each, strict=True), strict=True):
+        wanted = np.stack([np.asarray(weft.asarray(y).numpy()) for y in several])
+        np.testing.assert_allclose(one.numpy(), wanted.reshape(one.shape), rtol=1e-10, atol=1e-10)
+    if total(fn, x[0, 0]) is None:
+        return
+    try:
+        gradients = [weft.grad(lambda x: total(fn, x))(x[0, j]) for j in range(SIZE)]
+    except GradientError:
+        return  # the op has none
+    wanted = np.stack([each.numpy() for each in gradients])
+    inside = weft.vmap(weft.grad(lambda x: total(fn, x)))
+    around = weft.grad(lambda x: weft.vmap(lambda x: total(fn, x))(x).sum())
+    for found in (inside(x[0]), around(x[0]), weft.program(inside)(x[0])):
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-8, atol=1e-8)

@@ -85,6 +85,12 @@ def test_arrays_of_numpy() -> None:
     same(weft.vmap(lambda x: np.cos(x) * np.sum(x + 1))(np.zeros((3, 2))), weft.full((3, 2), 2.0))
 
 
+def test_arrays_of_examples() -> None:
+    x = array(3, 4)
+    same(weft.vmap(lambda x: weft.asarray(x, dtype="float64"))(x), x)
+    same(weft.vmap(lambda x: weft.asarray([x[0], [x[1], 2.0][0]]))(x), x[:, :2])
+
+
 def test_it_keeps_the_name_and_the_text_of_the_function() -> None:
     def double(x: Any) -> Any:
         """Return it twice."""

@@ -357,6 +357,33 @@ def test_what_others_write_at_the_exit_is_written(script: RunScript, tmp_path: P
     assert written.read_text() == "buffered"
 
 
+@pytest.mark.parametrize("end", ["", "sys.exit()", "sys.exit(3)"])
+def test_the_way_of_other_c_libraries(script: RunScript, end: str) -> None:
+    """It does not hear the status, and comes behind all that Python has to say."""
+    done = script(f"""
+        import atexit, sys
+        from weft import _core
+        atexit.register(sys.stdout.write, "at exit")
+        atexit.register(_core._exit_failed, True)
+        {end}
+    """)
+    assert (done.returncode, done.stdout) == (1, "at exit"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_the_way_of_other_c_libraries_is_not_inherited(script: RunScript) -> None:
+    done = script("""
+        import os, sys
+        from weft import _core
+        _core._exit_failed(True)
+        child = os.fork()
+        if not child:
+            sys.exit()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """)
+    assert (done.returncode, done.stdout) == (1, "0\n"), done.stderr
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_a_child_answers_for_its_own_failures(script: RunScript) -> None:
     done = script("""

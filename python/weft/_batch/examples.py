@@ -24,19 +24,11 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.levels import Level
 
-#: Of arrays alone: they ask for values, write to memory, or name it.
+#: What arrays have, and an example has not.
 _WITHOUT = {
-    "numpy": "its values",
-    "item": "its value",
-    "tolist": "its values",
-    "tobytes": "its values",
-    "asnumpy": "its values",
-    "wait_to_read": "its values",
-    "fill": "memory to write to",
-    "copyfrom": "memory to write to",
-    "copyto": "memory to write to",
-    "strides": "a place in memory",
-    "requires_grad": "a place on the tape: use weft.grad",
+    **dict.fromkeys(("numpy", "item", "tolist", "tobytes", "asnumpy", "wait_to_read"), "it has no values of its own"),
+    **dict.fromkeys(("fill", "copyfrom", "copyto", "strides", "data"), "it has no memory of its own"),
+    "requires_grad": "gradients of each are weft.vmap(weft.grad(fn))",
 }
 
 
@@ -129,8 +121,8 @@ class Example(Examples, Operators):
     def __getattr__(self, name: str) -> Any:
         """Return one of weft's functions as a method, as arrays have them."""
         if name in _WITHOUT or name.startswith("_"):
-            what = _WITHOUT.get(name, f"an attribute {name!r}")
-            raise AttributeError(f"{self._said()} has no {what}", name=name)
+            why = _WITHOUT.get(name)
+            raise AttributeError(f"{self._said()} has no {name!r}{'' if why is None else f': {why}'}", name=name)
         return Operators.__getattr__(self, name)
 
     def _said(self) -> str:

@@ -15,6 +15,7 @@ from weft._ops.manipulation import moveaxis
 from weft._registry import hooks
 from weft._registry.levels import LEVELS, Examples, Level, innermost, inside, is_array
 from weft._registry.shapes import is_index
+from weft._registry.sieve import sieved
 from weft._registry.symbol_hook import is_symbol
 from weft._tape.pytree import flatten, parts_of
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -28,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@sieved
 def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
     """Return a function that computes what `fn` computes of one example for many at once.
 

@@ -103,10 +103,12 @@ def task(
     --------
     wait : Wait for objects that tasks change.
 
-    Notes ----- A view of a NumPy array stands for the array that owns the memory, so two views of one array are ordered
-    after each other. For an `NDArray` the function gets a NumPy array on its memory, read-only for ``weft.Read``; views
-    of it are ordered by their shared memory. A NumPy array for ``weft.Read`` comes as a read-only view. The exception
-    of a task that fails is raised by `wait` for the objects that it was to change, and for its handle.
+    Notes
+    -----
+    A view of a NumPy array stands for the array that owns the memory, so two views of one array are ordered after each
+    other. For an `NDArray` the function gets a NumPy array on its memory, read-only for ``weft.Read``; views of it are
+    ordered by their shared memory. A NumPy array for ``weft.Read`` comes as a read-only view. The exception of a task
+    that fails is raised by `wait` for the objects that it was to change, and for its handle.
 
     Examples
     --------

@@ -44,8 +44,10 @@ class _Attributes(MutableMapping[str, Any]):
 class Graph:
     """The outputs of a symbol, with attributes.
 
-    Parameters ---------- symbol : Symbol or sequence of NodeEntry
-        What is to be computed.
+    Parameters
+    ----------
+    symbol : Symbol or sequence of NodeEntry
+        The results.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ def save_json(graph: Graph) -> str:
 def print_ir(graph: Graph, entry_attrs: str | Sequence[str] = (), node_attrs: str | Sequence[str] = ()) -> str:
     """Return the graph as text, a line for each node, with these attributes of entries and of nodes (PrintGraphIR).
 
-    A text is the name of one attribute.
+    A text is the name of one attribute. `parse_ir` reads the text back.
 
     Examples
     --------

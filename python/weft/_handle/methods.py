@@ -253,6 +253,10 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     """
     if dtype is None:
         return view(self, self.shape, self.strides)
+    if is_index(dtype):
+        raise ArgumentTypeError(
+            f"view() takes a dtype, and {dtype} was given: for another shape write x.reshape({dtype})"
+        )
     wanted = as_dtype(dtype)
     shape, strides = self.shape, self.strides
     if wanted.itemsize == self.itemsize:

@@ -172,6 +172,37 @@ _regression("LogisticRegressionOutput", lambda x: nn.sigmoid(x), lambda x: x)
 _regression("MAERegressionOutput", lambda x: x + 0.0, namespace.sign)
 
 
+def _margin_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """Return the slope of a hinge, squared by default, over each class: the label's from below, the others' from above."""
+    del grads
+    out, label = outputs[0], inputs[1]
+    classes = namespace.arange(out.shape[1], engine=out.engine)
+    sign: Any = namespace.where(classes == label.reshape((-1, 1)).astype("int64"), 1.0, -1.0)
+    lack = namespace.maximum(s.margin - sign * out, 0.0)
+    slope = namespace.astype(lack > 0, out.dtype) if s.use_linear else lack * 2
+    return [namespace.astype(-sign * slope * s.regularization_coefficient, out.dtype), None]
+
+
+def _margin_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    del s
+    ins.learn(0, (None, None))
+    ins.alike(outs, [0], [0])
+    ins.learn(1, (ins.length(0, 0),))
+
+
+@operator(
+    "SVMOutput",
+    settings=Settings(margin=(number, 1.0), regularization_coefficient=(number, 1.0), use_linear=(flag, False)),
+    inputs=("data", "label"),
+    shapes=_margin_shapes,
+    dtypes=_data_dtypes,
+    gradient=Backward(_margin_backward, inputs=(1,), outputs=(0,), heads=False),
+    inplace=((0, 0),),
+)
+def _margins(s: Any, data: Any, label: Any) -> Any:
+    return _ending(s, lambda x, _: x + 0.0, _margin_backward, data, label)
+
+
 def _loss_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     del grads, inputs
     out = outputs[0]

@@ -24,6 +24,8 @@ _INPUTS: dict[str, tuple[str, ...]] = {
     "_contrib_BilinearResize2D": ("data", "like"),
     "CTCLoss": ("data", "label", "data_lengths", "label_lengths"),
 }
+#: The attributes that count the inputs of ops that take any number.
+_COUNTS = {"multi_all_finite": "num_arrays", "amp_multicast": "num_outputs"}
 _WINDOWS = ("kernel", "stride", "dilate", "pad")
 #: Attributes in MXNet's order, where that is not the order of the settings here.
 _ATTRIBUTES: dict[str, tuple[str, ...]] = {
@@ -48,6 +50,20 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+def count_name(op: Operator) -> str | None:
+    """Return the attribute that counts the inputs of an op; None where their number does not differ.
+
+    Examples
+    --------
+    >>> import weft.mxnet
+    >>> from weft._mxnet.operator import BY_NAME
+    >>> from weft._mxnet.positions import count_name
+    >>> count_name(BY_NAME["Concat"]), count_name(BY_NAME["clip"])
+    ('num_args', None)
+    """
+    return "num_args" if "num_args" in op.settings.known else _COUNTS.get(op.mxnet_name)
+
+
 def input_names(op: Operator, named: Mapping[str, Any] | None = None) -> tuple[str, ...] | None:
     """Return the names of all inputs that an op can have; None where any number will do.
 
@@ -64,7 +80,7 @@ def input_names(op: Operator, named: Mapping[str, Any] | None = None) -> tuple[s
     known = _INPUTS.get(op.mxnet_name)
     if known is not None:
         return known
-    if "num_args" in op.settings.known or (op.settings.is_open and not named):
+    if count_name(op) is not None or (op.settings.is_open and not named):
         return None
     if op.settings.is_open:
         texts = {key: str(each) for key, each in (named or {}).items() if not key.startswith("__")}

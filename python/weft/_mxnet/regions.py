@@ -12,7 +12,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, shape
 from weft._numpy import namespace
 from weft._tape.leaves import stop_gradient
-from weft.errors import GraphError, ShapeError
+from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Dtypes, Shapes
@@ -28,11 +28,12 @@ def _region_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (ins.length(1, 0), ins.length(0, 1), *s.pooled_size))
 
 
-def _numbers(length: int, like: Any) -> Any:
+def numbers_like(length: int, like: Any) -> Any:
+    """Return numbers from 0 on, of the dtype and on the engine of an array."""
     return namespace.arange(length, dtype=like.dtype, engine=like.engine)
 
 
-def _round(x: Any) -> Any:
+def rounded(x: Any) -> Any:
     """Return the nearest integers; halves go away from 0, as in C."""
     return namespace.sign(x) * namespace.floor(abs(x) + 0.5)
 
@@ -40,10 +41,10 @@ def _round(x: Any) -> Any:
 def _inside(first: Any, last: Any, count: int, length: int) -> Any:
     """Return for each region and part whether an element is in it."""
     bins = namespace.maximum(last - first + 1, 1.0) / count
-    parts = _numbers(count, first)
+    parts = numbers_like(count, first)
     low = namespace.clip(namespace.floor(parts * bins[:, None]) + first[:, None], 0, length)
     high = namespace.clip(namespace.ceil((parts + 1) * bins[:, None]) + first[:, None], 0, length)
-    at = _numbers(length, first)
+    at = numbers_like(length, first)
     return (at >= low[..., None]) & (at < high[..., None])
 
 
@@ -59,7 +60,7 @@ def _roi_pooling(s: Any, data: Any, rois: Any) -> Any:
     which = namespace.astype(rois[:, 0], "int64")
     is_there = ((which >= 0) & (which < data.shape[0]))[:, None, None, None]
     x = data[namespace.clip(which, 0, data.shape[0] - 1)]
-    ends = _round(rois[:, 1:] * s.spatial_scale)
+    ends = rounded(rois[:, 1:] * s.spatial_scale)
     rows = _inside(ends[:, 1], ends[:, 3], height, data.shape[2])
     columns = _inside(ends[:, 0], ends[:, 2], width, data.shape[3])
     least = float("-inf")
@@ -92,6 +93,18 @@ def _corners(last: Any, which: Any, y: Any, x: Any) -> Any:
     return upper * (1.0 - part_y) + lower * part_y
 
 
+def _align_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    if not s.position_sensitive:
+        _region_shapes(s, ins, outs)
+        return
+    parts, channels = s.pooled_size[0] * s.pooled_size[1], ins.length(0, 1)
+    if channels is not None and channels % parts:
+        raise ShapeError(f"ROIAlign: {channels} channels do not divide among {parts} parts")
+    ins.learn_rank(0, 4)
+    ins.learn(1, (None, 5))
+    outs.learn(0, (ins.length(1, 0), None if channels is None else channels // parts, *s.pooled_size))
+
+
 @operator(
     "_contrib_ROIAlign",
     settings=Settings(
@@ -102,11 +115,9 @@ def _corners(last: Any, which: Any, y: Any, x: Any) -> Any:
         aligned=(flag, False),
     ),
     inputs=("data", "rois"),
-    shapes=_region_shapes,
+    shapes=_align_shapes,
 )
 def _roi_align(s: Any, data: Any, rois: Any) -> Any:
-    if s.position_sensitive:
-        raise GraphError("ROIAlign: position_sensitive=True is not read")
     count = data.shape[0]
     rois = stop_gradient(rois)  # as in MXNet
     which = namespace.astype(rois[:, 0], "int64")
@@ -120,6 +131,10 @@ def _roi_align(s: Any, data: Any, rois: Any) -> Any:
     found = between(data, namespace.broadcast_to(at, shape_), rows, columns)
     found = found * by_y[:, :, :, None, None, None] * by_x[:, None, None, :, :, None]
     found = namespace.permute_dims(namespace.sum(found, axis=(2, 4)), (0, 3, 1, 2))
+    if s.position_sensitive:  # each part looks at channels of its own
+        parts = s.pooled_size[0] * s.pooled_size[1]
+        own = found.reshape((found.shape[0], found.shape[1] // parts, parts, parts))
+        found = namespace.diagonal(own, 0, 2, 3).reshape((*own.shape[:2], *s.pooled_size))
     return namespace.where((which >= 0)[:, None, None, None], found, 0.0)
 
 
@@ -128,13 +143,13 @@ def _samples(s: Any, first: Any, last: Any, axis: int, data: Any) -> tuple[Any, 
     count = s.pooled_size[axis]
     size = last - first if s.aligned else namespace.maximum(last - first, 1.0)
     bins = (size / count)[:, None, None]
-    parts = _numbers(count, first)[None, :, None]
+    parts = numbers_like(count, first)[None, :, None]
     if s.sample_ratio > 0:
         looks, most = namespace.full_like(first, s.sample_ratio)[:, None, None], s.sample_ratio
     else:  # as many as the part has elements: no region is larger than the picture, as far as it counts
         looks, most = namespace.maximum(namespace.ceil(bins), 1.0), -(-data.shape[2 + axis] // count) + 1
         looks = namespace.minimum(looks, float(most))
-    at = _numbers(most, first)[None, None, :]
+    at = numbers_like(most, first)[None, None, :]
     places = first[:, None, None] + parts * bins + (at + 0.5) * bins / looks
     return places, namespace.astype(at < looks, first.dtype) / looks
 

@@ -13,7 +13,7 @@ from weft._graph.naming import HIDDEN, named
 from weft._graph.symbols import Symbol as _Symbol
 from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME, Operator
-from weft._mxnet.positions import arranged, input_names
+from weft._mxnet.positions import arranged, count_name, input_names
 from weft._registry.avals import as_dtype
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from weft._graph.executor import Executor
 
 _NUMBERS = (int, float, np.number, np.bool_)
+
+
+def is_operand(each: Any) -> bool:
+    """Return whether a value is a symbol."""
+    return isinstance(each, _Symbol)
 
 
 class Symbol(_Symbol):
@@ -304,7 +309,7 @@ def composed(
     if names is None:
         listed = {key: each for key, each in named_.items() if isinstance(each, _Symbol)}
         inputs += [named_.pop(key) for key in listed]
-        named_.setdefault("num_args", len(inputs))
+        named_.setdefault(count_name(op) or "num_args", len(inputs))
     else:
         for key in names:
             if key in named_ and named_[key] is None:
@@ -419,6 +424,44 @@ def arange(
         raise ArgumentValueError("arange(infer_range=True) is not read: give stop")
     given = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype or "float32"}
     return cast("Symbol", _made("_arange", name=name, **given))
+
+
+def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **named_: Any) -> Symbol:  # noqa: N803 - MXNet's names
+    """Return a symbol of ones on a diagonal, of float32 by default; `M` of 0 is as many columns as rows."""
+    return cast("Symbol", _made("_eye", N=N, M=M, k=k, dtype=dtype or "float32", **named_))
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    name: str | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Return a symbol of numbers in even steps, of float32 by default."""
+    given = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype or "float32"}
+    return cast("Symbol", _made("_linspace", name=name, **given))
+
+
+def histogram(a: Symbol, bins: Any = 10, range: Any = None, **named_: Any) -> Symbol:  # noqa: A002 - MXNet's name
+    """Return a symbol of how many elements lie in each bin, and of the bins' edges."""
+    if is_operand(bins):
+        return cast("Symbol", function("_histogram")(a, bins, **named_))
+    return cast("Symbol", function("_histogram")(a, bin_cnt=bins, range=range, **named_))
+
+
+def parts_of(indices_or_sections: Any) -> dict[str, Any]:
+    """Return what the op of parts calls a number of parts, or where they begin."""
+    if isinstance(indices_or_sections, int):
+        return {"sections": indices_or_sections}
+    return {"indices": (0, *indices_or_sections)}
+
+
+def split_v2(ary: Symbol, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Symbol:
+    """Return a symbol of parts along an axis: as many alike as a number says, or those between indices."""
+    given = parts_of(indices_or_sections)
+    return cast("Symbol", function("_split_v2")(ary, axis=axis, squeeze_axis=squeeze_axis, **given))
 
 
 def _either(of_two: str, of_number: str, of_reversed: str, one: Any, other: Any) -> Any:

@@ -84,6 +84,7 @@ def _slice_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 @operator(
     "slice",
+    "crop",
     "_npx_slice",
     "_npi_slice",
     "_sparse_slice",

@@ -27,6 +27,10 @@ INSTEAD = {
     "no_grad": "weft.autograd.no_grad()",
     "optim": "weft.opt",
     "pmap": "weft.distributed.Communicator, or opt.DistOpt for training",
+    "rand": "weft.random.default_rng(seed).random(shape)",
+    "randint": "weft.random.default_rng(seed).integers(low, high, shape)",
+    "randn": "weft.random.default_rng(seed).standard_normal(shape)",
+    "read_csv": "pandas.read_csv in a function under @weft.task, whose handle is an argument of the next task",
     "set_num_threads": "weft.set_engine(weft.Engine(workers=n)), or WEFT_WORKERS=n in the environment",
     "submit": "@weft.task, or weft.Executor().submit(function)",
     "vectorize": "the function with operators and weft.where on whole arrays; or weft.vmap of the function of one example",
@@ -94,6 +98,7 @@ INSTEAD_OF_METHODS = {
 
 #: Replacements for methods of other libraries' handles on results.
 INSTEAD_OF_RESULTS = {
+    "cancel": "weft.Executor().submit(function), whose future has cancel(): what a task was pushed for runs",
     "compute": "handle.result()",
     "get": "handle.result()",
     "key": "handle, as an argument of the next task",

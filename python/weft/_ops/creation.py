@@ -22,6 +22,7 @@ from weft._call.views import view
 from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
 from weft._ops.dtypes import astype
 from weft._registry.avals import as_dtype, scalar_dtype
+from weft._registry.levels import is_examples
 from weft._registry.op import get_op
 from weft._registry.shapes import as_index, as_shape
 from weft._registry.symbol_hook import compose, is_symbol
@@ -95,6 +96,8 @@ def asarray(
                 f"{wanted or obj.dtype} on {where} is asked for"
             )
         return astype(obj, wanted or obj.dtype, copy=bool(copy), device=device)
+    if is_examples(obj):
+        return obj if wanted is None else astype(obj, wanted)  # type: ignore[return-value]
     if (adopter := adopter_of(obj)) is not None:
         return asarray(adopter.adopt(obj, engine or engine_of()), dtype=dtype, device=device, copy=copy)
     if isinstance(obj, list | tuple) and _is_heard(obj):
@@ -113,7 +116,9 @@ def asarray(
 
 
 def _is_heard(nest: Any) -> bool:
-    """Return whether it holds an array with a gradient for the tape."""
+    """Return whether it holds an array with a gradient for the tape, or one of many examples: then it is a stack."""
+    if is_examples(nest):
+        return True
     if isinstance(nest, NDArray):
         return nest._known and tape_hears((nest,))
     return isinstance(nest, list | tuple) and any(map(_is_heard, cast("Any", nest)))

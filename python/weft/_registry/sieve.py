@@ -44,7 +44,7 @@ _CLASSES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
 )
 _OURS = {"weft", "numpy"}
 #: PyTorch's names of arguments, and NumPy's.
-_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes"}
+_KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "in_dims": "in_axes", "out_dims": "out_axes"}
 
 
 def sifted(error: BaseException) -> BaseException:

@@ -29,7 +29,7 @@ _SHORT_SWITCH_S = 0.0005
 
 
 class Slot:
-    """Memory in which an op leaves a number other than 0 for the busy main thread.
+    """Memory where an op leaves a number other than 0 for the busy main thread.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Slot:
         return perf_counter_ns()
 
     def number(self) -> int:
-        """Return what was left."""
+        """Return the number."""
         return self._words[0]
 
 

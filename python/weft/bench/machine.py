@@ -9,7 +9,7 @@ _PACKAGES = ("weft", "numpy", "torch", "jax", "numexpr", "dask")
 
 
 def describe() -> dict[str, str]:
-    """Return what a reader needs in order to compare figures; no host or user names.
+    """Return the facts that a reader needs to compare figures; no host or user names.
 
     Examples
     --------

@@ -33,7 +33,7 @@ _NO_OPS = "not available: the C library has no functions of one pointer to call"
 
 @dataclass(slots=True)
 class Additions:
-    """What whoever runs the tables times beside the package's own implementations.
+    """Implementations beside the package's own.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Additions:
     missing: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
 
-#: What only a checkout can build.
+#: Implementations that only a checkout can build.
 OUTSIDE = Additions(
     missing={
         **{("A", name): _ELSEWHERE for name in ("weft, from Rust", "OpenMP", "oneTBB", "Taskflow")},
@@ -159,7 +159,7 @@ def _latencies(stack: ExitStack, native: NativeOps | None, settings: Settings) -
 
 
 _Make: TypeAlias = "Callable[[ExitStack, NativeOps | None, Settings], list[Job]]"
-#: What is timed for a table, by the key under which it is shown; each is closed before the next is made.
+#: The jobs of a table, by their key in reports; each is closed before the next is made.
 _PARTS: dict[str, dict[str, _Make]] = {
     "A": {"A": _native},
     "B": {"B": _callables, "push": _pushes},

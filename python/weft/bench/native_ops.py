@@ -58,7 +58,7 @@ class Kernel:
             raise ArithmeticError("the C library reads zeros as another number")
 
     def data(self, digits: int) -> int:
-        """Return what the function is called with, to read so many digits; it lives as long as this object."""
+        """Return the function's argument, to read so many digits; it lives as long as this object."""
         return ctypes.addressof(self._text) + self._most - digits
 
 
@@ -71,7 +71,7 @@ def load() -> NativeOps | None:
 
 
 def _function(library: ctypes.CDLL, name: str) -> Callable[[int | None], int]:
-    function: Any = library[name]  # a copy of its own: attributes are shared with whoever asks the library
+    function: Any = library[name]  # a copy of its own: attributes are shared with other users of the library
     function.argtypes = [ctypes.c_void_p]
     function.restype = ctypes.c_int32
     found: Callable[[int | None], int] = function

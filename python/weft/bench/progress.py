@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(title: str, total: int) -> Generator[Callable[[Job], None]]:
-    """Yield what is to be called before each of ``total`` jobs."""
+    """Yield the function to call before each of ``total`` jobs."""
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield _lines(title, total)
         return

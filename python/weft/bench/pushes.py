@@ -77,7 +77,7 @@ def _alone(name: str, engine: _Pushes[_V], new_variable: Callable[[], _V], setti
 
 
 def _from_threads(engine: weft.Engine, native: NativeOps, pushers: int, n: int) -> Callable[[], list[float]]:
-    """Return a repetition in which threads push ``n`` native ops in all on variables of their own, and everything runs."""
+    """Return a repetition: threads push ``n`` native ops in all on variables of their own, and everything runs."""
     share = n // pushers
     own = [[(engine.new_variable(),) for _ in range(_VARIABLES_PER_PUSHER)] for _ in range(pushers)]
 

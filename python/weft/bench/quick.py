@@ -1,6 +1,6 @@
 """``weft bench --quick``: whether weft is fast here, in five lines and under a minute.
 
-Each line is a pair, weft and what one would take instead: verified against each other, then timed in turns.
+Each line is a pair, weft and its usual replacement: verified against each other, then timed in turns.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def measured(pair: Pair) -> tuple[float, float]:
 
 
 def line(pair: Pair, ours: float, theirs: float) -> str:
-    """Return what is said of a pair.
+    """Return the line of a pair.
 
     Examples
     --------

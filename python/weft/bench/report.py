@@ -21,7 +21,7 @@ class Report:
     Parameters
     ----------
     samples : Samples
-        What was measured, and what is missing.
+        The times, and the missing rows.
     machine : dict of str to str
         Where.
     settings : Settings

@@ -37,7 +37,7 @@ def _numbered_no_op(_op_id: int) -> None:
 def _pushing(
     push: Callable[..., None], wait: Callable[[], None], ops: Sequence[tuple[object, ...]]
 ) -> Callable[[], None]:
-    """Return what pushes ops one by one, and waits."""
+    """Return a function that pushes ops one by one, and waits."""
 
     def run() -> None:
         enter = push
@@ -62,7 +62,7 @@ class Runner(Protocol):
         ...
 
     def prepare(self, program: Program, state: State | None) -> Callable[[], None]:
-        """Return what pushes the whole program and waits; with a state its ops step it, else they do nothing."""
+        """Return a function that pushes the whole program and waits; with a state its ops step it, else they do nothing."""
         ...
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ def bind(
     Returns
     -------
     list of tuple
-        For each op the callable, what it reads, what it mutates.
+        For each op the callable, its reads, its mutations.
     """
     return [
         (

@@ -23,7 +23,7 @@ class VerificationError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One cell of a table; ``run`` does one repetition and returns what it measured, in the table's unit."""
+    """One cell of a table; ``run`` does one repetition and returns its times, in the table's unit."""
 
     table: str
     case: str
@@ -66,7 +66,7 @@ class Samples:
         return Cell.of(values) if values else None
 
     def rows(self, table: str) -> list[str]:
-        """Return the implementations of a table, in the order in which they were first timed."""
+        """Return the implementations of a table, in the order of their first times."""
         return list(dict.fromkeys(key[1] for key in self.values if key[0] == table))
 
     def cases(self, table: str) -> list[str]:

@@ -35,7 +35,7 @@ class Settings:
     call_seconds: float = 0.05
     #: Of replays in C++ and Rust.
     replay_ops: tuple[int, ...] = (1_000, 100_000)
-    #: Of the networks whose first calls are timed: layers and their units; channels and the side of an image.
+    #: Of the networks with timed first calls: layers and their units; channels and the side of an image.
     network_layers: tuple[int, int] = (24, 512)
     network_image: tuple[int, int] = (64, 112)
     chains: int = 8

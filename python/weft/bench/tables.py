@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from weft.bench.samples import Cell, Samples
 
-#: A title, and rows, of which the first is the header.
+#: A title, and rows; the first is the header.
 Grid: TypeAlias = tuple[str, list[list[str]]]
 
 
@@ -23,7 +23,7 @@ class Table:
 
     @property
     def heading(self) -> str:
-        """The title, with the unit and what the figures of a cell are."""
+        """The title, with the unit and the figures of a cell."""
         return f"{self.title} ({self.unit}, {' / '.join(self.statistics)})"
 
 

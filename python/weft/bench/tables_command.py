@@ -35,7 +35,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what says which tables are timed, and how large; `settings_of` reads it."""
+    """Add the options of tables and sizes; `settings_of` reads them."""
     default = Settings()
     parser.add_argument("--tables", type=_names, default=TABLES, help=f"of {','.join(TABLES)} (default: all)")
     parser.add_argument(
@@ -59,7 +59,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _tables(options: Namespace) -> int:
-    # Imported here: what is timed is much, and --help needs nothing of it.
+    # Imported here: --help needs nothing of it.
     from weft.bench.machine import describe  # noqa: PLC0415
     from weft.bench.measure import measure  # noqa: PLC0415
     from weft.bench.quick import run  # noqa: PLC0415

@@ -65,8 +65,10 @@ class Communicator:
         If there is no mpi4py or no MPI that threads may call, or MPI was initialised before this process was forked;
         or `comm` is none, was freed, or joins two groups.
 
-    Notes ----- Arrays in the host's memory go by MPI, arrays on a GPU by NCCL, through CuPy's calls: on a stream, and
-    on one device for each communicator.
+    Notes
+    -----
+    Arrays in the host's memory go by MPI, arrays on a GPU by NCCL, through CuPy's calls: on a stream, and on one device
+    for each communicator.
 
     A collective that fails, on any rank, breaks the communicator on all: waits for it raise `CommunicatorError`, which
     names rank, op and line, and so does every later call.

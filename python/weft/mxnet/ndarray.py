@@ -14,10 +14,50 @@ from typing import Any
 from weft._core import NDArray
 from weft._engine.array_waits import wait_all as waitall
 from weft._mxnet.operator import BY_NAME
-from weft._mxnet.script_arrays import arange, array, concatenate, full, function, ones, zeros
+from weft._mxnet.script_arithmetic import (
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    lesser,
+    lesser_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    not_equal,
+    power,
+    subtract,
+    true_divide,
+)
+from weft._mxnet.script_arrays import (
+    arange,
+    array,
+    concatenate,
+    eye,
+    full,
+    function,
+    histogram,
+    is_operand,
+    linspace,
+    moveaxis,
+    ones,
+    split_v2,
+    zeros,
+)
+from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import ROOMS, found_op
 
-__all__ = ["NDArray", "arange", "array", "concatenate", "empty", "full", "ones", "waitall", "zeros"]
+__all__ = [
+    "NDArray", "add", "arange", "array", "concatenate", "divide", "empty", "equal", "eye", "full", "greater",
+    "greater_equal", "histogram", "lesser", "lesser_equal", "linspace", "logical_and", "logical_or", "logical_xor",
+    "maximum", "minimum", "modulo", "moveaxis", "multiply", "not_equal", "ones", "power", "split_v2", "subtract",
+    "true_divide", "waitall", "zeros",
+]  # fmt: skip
 
 empty = zeros
 
@@ -31,6 +71,9 @@ class _Room:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
+        if drawn is not None:
+            return drawn
         if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
             raise AttributeError(f"weft.mxnet.ndarray.{self._name} has no {name!r}")
         return function(name, ROOMS[self._name])

@@ -19,28 +19,35 @@ from typing import Any
 from weft._graph.executor import Executor
 from weft._graph.naming import AttrScope, NameManager, Prefix
 from weft._mxnet.operator import BY_NAME
+from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import (
     ROOMS,
     Group,
     Symbol,
     Variable,
     arange,
+    eye,
     found_op,
     full,
     function,
+    histogram,
     hypot,
+    is_operand,
+    linspace,
     load,
     load_json,
     maximum,
     minimum,
     ones,
     power,
+    split_v2,
     zeros,
 )
 
 __all__ = [
-    "AttrScope", "Executor", "Group", "NameManager", "Prefix", "Symbol", "Variable", "arange", "fromjson", "full",
-    "hypot", "load", "load_json", "maximum", "minimum", "ones", "pow", "power", "var", "zeros",
+    "AttrScope", "Executor", "Group", "NameManager", "Prefix", "Symbol", "Variable", "arange", "eye", "fromjson", "full",
+    "histogram", "hypot", "linspace", "load", "load_json", "maximum", "minimum", "ones", "pow", "power", "split_v2",
+    "var", "zeros",
 ]  # fmt: skip
 
 var = Variable
@@ -57,6 +64,9 @@ class _Room:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
+        if drawn is not None:
+            return drawn
         if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
             raise AttributeError(f"weft.mxnet.symbol.{self._name} has no {name!r}")
         return function(name, ROOMS[self._name])

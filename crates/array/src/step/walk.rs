@@ -8,6 +8,8 @@ use std::ops::Range;
 const VERY_SHORT: usize = 16;
 /// Elements of operands at most that fit a core's cache together.
 const CACHED: usize = 32_768;
+/// Elements of an operand at most that lie inside of a part of an axis.
+const BLOCK: usize = 4096;
 /// The cost of a step from line to line within the cache, in bytes read, about.
 const LINE: usize = 24;
 /// Nanoseconds for a call of a loop.
@@ -84,20 +86,46 @@ impl Walk {
     }
 
     /// The same walk with a longer axis innermost, if the innermost one is very short: calls of a loop cost more than
-    /// steps from line to line, as long as all of it fits the cache. This changes the order of the elements.
+    /// steps from line to line, as long as these stay in the cache. This changes the order of the elements.
     pub(crate) fn lengthened(mut self) -> Self {
         let inner = self.shape.len() - 1;
-        if inner == 0 || self.shape[inner] > VERY_SHORT || self.size() > CACHED {
+        if inner == 0 || self.shape[inner] > VERY_SHORT {
             return self;
         }
         let Some(longest) = (0..inner).max_by_key(|&axis| self.shape[axis]) else { return self };
-        if self.shape[longest] >= 4 * self.shape[inner] {
-            self.shape.swap(longest, inner);
-            for operand in 0..self.operands {
-                self.steps.swap(longest * self.operands + operand, inner * self.operands + operand);
-            }
+        if self.shape[longest] < 4 * self.shape[inner] {
+            return self;
+        }
+        if self.size() > BLOCK && self.in_blocks(longest) || self.size() > CACHED {
+            return self;
+        }
+        self.shape.swap(longest, inner);
+        for operand in 0..self.operands {
+            self.steps.swap(longest * self.operands + operand, inner * self.operands + operand);
         }
         self
+    }
+
+    /// Makes a part of an axis the innermost one, so that all that lies inside of the part stays in the cache; returns
+    /// whether there are such parts.
+    fn in_blocks(&mut self, axis: usize) -> bool {
+        let (length, size) = (self.shape[axis], self.size());
+        let inside: usize = self.shape[axis + 1..].iter().product();
+        let fewest = length.div_ceil((BLOCK / inside).max(1)).max(2);
+        // Parts of one length alone are a walk. To look for them takes a small part of the walk's own time.
+        let found = (fewest..fewest + size / 256)
+            .take_while(|&blocks| length / blocks >= 4 * VERY_SHORT)
+            .find(|&blocks| length.is_multiple_of(blocks));
+        let Some(blocks) = found else { return false };
+        let (part, at) = (length / blocks, axis * self.operands);
+        self.shape[axis] = blocks;
+        self.shape.push(part);
+        for operand in 0..self.operands {
+            let step = self.steps[at + operand];
+            self.steps.push(step);
+            self.steps[at + operand] = step.wrapping_mul(signed(part)); // to an element of the operand
+        }
+        true
     }
 
     /// Nanoseconds for a loop, about, given its picoseconds for an element besides those for its bytes.
@@ -218,6 +246,33 @@ mod tests {
         let walk = Walk::new(&[5, 4], &[&repeated, &[32, 8]]);
         assert_eq!(walk.shape[..], [5, 4]);
         assert_eq!(Walk::new(&[], &[&[], &[]]).size(), 1);
+    }
+
+    #[test]
+    fn short_rows_become_long_ones_by_blocks() {
+        let long = 40_000_isize;
+        let walk = Walk::new(&[40_000, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();
+        assert_eq!(walk.shape[..], [20, 2, 2000]);
+        assert_eq!(walk.inner_steps(), [16, 8, 16]);
+        assert_eq!((walk.step(0, 1), walk.step(1, 1), walk.step(1, 2)), (8 * long / 20, 0, 8));
+        assert_eq!(walk.size(), 80_000);
+        let middle = Walk::new(&[10_000, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();
+        assert_eq!(middle.shape[..], [5, 2, 2000]);
+        let prime = Walk::new(&[39_989, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();
+        assert_eq!(prime.shape[..], [39_989, 2], "it has no parts of one length");
+        let small = Walk::new(&[100, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();
+        assert_eq!(small.shape[..], [2, 100]);
+        // Each element is visited once, and the pointers are where the strides say.
+        let source: Vec<u32> = (0..40_000).collect();
+        let mut target = vec![0_u32; 80_000];
+        let walk = Walk::new(&[40_000, 2], &[&[4, 0], &[8, 4]]).lengthened();
+        let pointers = [source.as_ptr().cast_mut().cast::<u8>(), target.as_mut_ptr().cast::<u8>()];
+        let (outer, half) = (walk.shape[0], walk.shape[0] / 2);
+        // SAFETY: one reaches 40,000 elements, the other twice as many.
+        unsafe { walk.run(&copy_loop(DType::UInt32), &pointers, 0..half) };
+        // SAFETY: as above.
+        unsafe { walk.run(&copy_loop(DType::UInt32), &pointers, half..outer) };
+        assert!((0_u32..).zip(&target).all(|(at, &value)| value == at / 2));
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! `PrintGraphIR`: a graph as text.
+//! `PrintGraphIR`: a graph as text, which can be read back.
+//!
+//! Texts are quoted as Python quotes them: what attributes hold, and names that are no plain words. So each line has one
+//! meaning, whatever a text says.
 
 use super::derived::{FUSED, SUBGRAPH};
 use super::subgraph::Subgraph;
@@ -6,6 +9,7 @@ use crate::error::Result;
 use crate::graph::{AnyAttribute, Graph};
 use crate::node::Node;
 use crate::value::{DType, Shape};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -28,6 +32,29 @@ pub fn item(value: &AnyAttribute, at: usize, other: &Item<'_>) -> Option<String>
         return texts.get(at).map(|text| text.as_deref().unwrap_or("-").to_string());
     }
     other(value, at)
+}
+
+/// A text between quotes, on one line.
+fn quoted(text: &str) -> String {
+    let mut found = String::with_capacity(text.len() + 2);
+    found.push('\'');
+    for each in text.chars() {
+        match each {
+            '\'' | '\\' => found.extend(['\\', each]),
+            '\n' => found.push_str("\\n"),
+            '\r' => found.push_str("\\r"),
+            _ => found.push(each),
+        }
+    }
+    found.push('\'');
+    found
+}
+
+/// A name, between quotes unless it is a plain word.
+fn word(name: &str) -> Cow<'_, str> {
+    let plain = name.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && name.chars().all(|each| each.is_alphanumeric() || matches!(each, '_' | '.' | ':' | '/' | '-'));
+    if plain { Cow::Borrowed(name) } else { Cow::Owned(quoted(name)) }
 }
 
 /// Prints a graph, a line for each node, with these attributes of entries and of nodes.
@@ -58,22 +85,23 @@ fn print_into(
     let entries: Vec<_> = entries.iter().map(find).collect::<Result<_>>()?;
     let nodes: Vec<_> = nodes.iter().map(find).collect::<Result<_>>()?;
     let variables: Vec<_> =
-        indexed.input_nodes().iter().map(|&number| format!("%{}", indexed.nodes()[number as usize].name())).collect();
+        indexed.input_nodes().iter().map(|&at| format!("%{}", word(indexed.nodes()[at as usize].name()))).collect();
     let _ = writeln!(text, "Graph({}) {{", variables.join(", "));
-    let named = |node: u32, index: u32| {
+    let named = |node: u32, index: u32, version: u32| {
         let source = &indexed.nodes()[node as usize];
-        match (source.is_variable(), source.outputs()) {
-            (true, _) => format!("%{}", source.name()),
+        let found = match (source.is_variable(), source.outputs()) {
+            (true, _) => format!("%{}", word(source.name())),
             (false, 1) => format!("%{node}"),
             _ => format!("%{node}.{index}"),
-        }
+        };
+        if version == 0 { found } else { format!("{found}@{version}") }
     };
     // Writing to a string does not fail.
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         if node.is_variable() {
-            let _ = write!(text, "{margin}  %{}", node.name());
+            let _ = write!(text, "{margin}  %{}", word(node.name()));
         } else {
-            let inputs: Vec<_> = indexed.inputs(number).iter().map(|id| named(id.node, id.index)).collect();
+            let inputs: Vec<_> = indexed.inputs(number).iter().map(|id| named(id.node, id.index, id.version)).collect();
             let _ = write!(text, "{margin}  %{number} = {}({})", node.op_name(), inputs.join(", "));
             for (key, value) in node.attributes().iter() {
                 match inside(node, key) {
@@ -81,15 +109,15 @@ fn print_into(
                         let _ = write!(text, ", {key}=");
                         print_into(text, &format!("{margin}    "), &graph.graph, &[], &[], other)?;
                     }
-                    None => drop(write!(text, ", {key}='{value}'")),
+                    None => drop(write!(text, ", {}={}", word(key), quoted(&value.to_string()))),
                 }
             }
         }
         for (key, value) in node.texts() {
-            let _ = write!(text, ", {key}='{value}'");
+            let _ = write!(text, ", {}={}", word(&key), quoted(&value));
         }
         if !indexed.control(number).is_empty() {
-            let before: Vec<_> = indexed.control(number).iter().map(|&each| named(each, 0)).collect();
+            let before: Vec<_> = indexed.control(number).iter().map(|&each| named(each, 0, 0)).collect();
             let _ = write!(text, ", after=[{}]", before.join(", "));
         }
         for (name, value) in &entries {
@@ -104,11 +132,11 @@ fn print_into(
             let _ = write!(text, ", {name}={}", item(value, number as usize, other).unwrap_or_else(|| "?".into()));
         }
         if !node.is_variable() {
-            let _ = write!(text, "  # {}", node.name());
+            let _ = write!(text, "  # {}", word(node.name()));
         }
         text.push('\n');
     }
-    let outputs: Vec<_> = indexed.outputs().iter().map(|id| named(id.node, id.index)).collect();
+    let outputs: Vec<_> = indexed.outputs().iter().map(|id| named(id.node, id.index, id.version)).collect();
     let _ = write!(text, "{margin}  ret {}\n{margin}}}", outputs.join(", "));
     Ok(())
 }

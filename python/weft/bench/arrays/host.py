@@ -64,7 +64,7 @@ ROUNDS = "100 ops"
 # Calls of table R before a clock starts, and at least and at most between the first reading and the last.
 _CALLS_BEFORE = 5
 _CALLS = (3, 200)
-# The rounds amplify what libraries round in other ways: after so many, results are compared.
+# The rounds amplify differences of rounding: after so many, results are compared.
 _COMPARED_ROUNDS = 3
 
 
@@ -80,7 +80,7 @@ class _Bench:
             self._script = library.run(self._held(make_operands(settings)))
         has_networks = library.functions is not None and "R" in settings.tables
         self._networks = {name: make(settings) for name, make in NETWORKS.items()} if has_networks else {}
-        # By what is called and how large: functions are compiled once.
+        # By function and size: functions are compiled once.
         self._called: dict[tuple[str, int], tuple[Callable[..., Sequence[Any]], list[Any]]] = {}
 
     def _held(self, operands: Operands) -> Operands:
@@ -89,7 +89,7 @@ class _Bench:
         return Operands(starts, offsets, hold(operands.left), hold(operands.right))
 
     def verify(self) -> str | None:
-        """Compare the results of both tables with NumPy's; say what differs."""
+        """Compare the results of both tables with NumPy's; tell the difference."""
         library = self._library
         if "C" in library.tables:
             for n, held in self._addends.items():
@@ -282,7 +282,7 @@ def _restrict(workers: int) -> None:
 
 
 def _answers() -> TextIO:
-    """Return a stream to the parent; what libraries print goes to stderr instead."""
+    """Return a stream to the parent; libraries' prints go to stderr instead."""
     stream = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     return stream

@@ -108,7 +108,7 @@ def _environment(key: str, workers: int) -> dict[str, str]:
         "JAX_PLATFORMS": "cpu",
         "WEFT_WORKERS": str(workers),
         "WEFT_POLICY": "work_stealing",
-        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # what was compiled before would not be again
+        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",  # a compiled function would not be compiled again
     }
     return {**os.environ, **own}
 
@@ -128,7 +128,7 @@ class ArrayHosts:
             host.close()
 
     def start(self, samples: Samples) -> None:
-        """Start and verify the libraries; note what is missing.
+        """Start and verify the libraries; note the missing ones.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Two networks whose first call is timed: a training step of 24 layers, and ResNet-18 (He and others, 2015)."""
+"""Two networks with their first calls timed: a training step of 24 layers, and ResNet-18 (He and others, 2015)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLASSES = 10
 
 
 class Functions(NamedTuple):
-    """What a library calls its functions.
+    """The functions of a library.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Functions(NamedTuple):
 
 
 class Network(NamedTuple):
-    """A function of a list of weights and of data, and what it is called with.
+    """A function of a list of weights and of data, and its arguments.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Network(NamedTuple):
     weights, data : list of ndarray
         The arguments, float32.
     differs : callable
-        Says how results differ from what NumPy makes; None where they do not.
+        Tells how results differ from NumPy's; None where they do not.
     """
 
     make: Callable[[Functions], Callable[..., list[Any]]]
@@ -62,7 +62,7 @@ class Network(NamedTuple):
 
 
 def training_step(settings: Settings) -> Network:
-    """Return a step of gradient descent: layers with tanh, and the mean of the squares of what is left."""
+    """Return a step of gradient descent: layers with tanh, and the mean of the squares of the rest."""
     layers, units = settings.network_layers
     rng = np.random.default_rng(_SEED)
     weights: list[npt.NDArray[Any]] = []

@@ -28,7 +28,7 @@ def _as_it_is(function: Called) -> Called:
 
 
 class NumPyArrays:
-    """NumPy as it comes, on one thread; what every other library is compared with.
+    """NumPy as it comes, on one thread: the measure of every other library.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ class NumPyArrays:
     exact : bool
         Whether its element-wise results have NumPy's bits.
     functions : Functions or None
-        What networks are written in, where the library has it.
+        The functions for networks, where the library has them.
     tanh : callable
         The library's own function.
     compiled : callable
-        ``compiled(function)`` returns what the library makes of a function that is to be called many times.
+        ``compiled(function)`` returns the library's form of a function for many calls.
     """
 
     name: str = "NumPy, 1 thread"
@@ -73,7 +73,7 @@ class NumPyArrays:
         return np.asarray(result)
 
     def push(self, a: Array, b: Array, count: int) -> Sequence[Array]:
-        """Add ``count`` times and return what is to be waited for; the last one is last."""
+        """Add ``count`` times and return the results to wait for; the last one is last."""
         c = None
         for _ in range(count):
             c = a + b
@@ -83,11 +83,11 @@ class NumPyArrays:
         """Wait for all that was pushed; nothing to do where calls return when the work is done."""
 
     def finish(self, results: Sequence[Array]) -> None:
-        """Wait for what a call returned."""
+        """Wait for the results of a call."""
         self.wait(results)
 
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
-        """Return what runs table D's script on held arrays and waits for its results."""
+        """Return a function that runs table D's script on held arrays and waits for its results."""
         return partial(script, np.exp, operands)
 
 

@@ -17,7 +17,7 @@ _SEED = 0x77656674
 # Of exp, multiply, add; then exp and multiply once more: 20 element-wise ops in a chain.
 ROUNDS = 6
 SCALE = 0.25
-#: Of four ops each: what a call of table R runs.
+#: Rounds of four ops each in a call of table R.
 CALLED_ROUNDS = 25
 
 # Other libraries round exp and sums of products in their own way.
@@ -26,7 +26,7 @@ _ABSOLUTE = 1e-3
 
 
 class Operands(NamedTuple):
-    """Arrays of table D: where each chain starts, what its additions add, two matrices."""
+    """Arrays of table D: the start of each chain, the addends of its additions, two matrices."""
 
     starts: tuple[Any, ...]
     offsets: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Operands(NamedTuple):
 
 
 def chain(exp: Callable[[Any], Any], x: Any, offset: Any) -> Any:
-    """Return what 20 element-wise ops make of ``x``; offsets in [-1, 0) keep every value below 1.5."""
+    """Return the result of 20 element-wise ops on ``x``; offsets in [-1, 0) keep every value below 1.5."""
     for _ in range(ROUNDS):
         x = exp(x)
         x = x * SCALE
@@ -53,7 +53,7 @@ def script(exp: Callable[[Any], Any], operands: Operands) -> list[Any]:
 
 
 def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any, Any]:
-    """Run table R's function: element-wise ops of which each needs what the one before it gave."""
+    """Run table R's function: element-wise ops that each need the result of the one before."""
     for _ in range(count):
         t = x * y
         u = x + y

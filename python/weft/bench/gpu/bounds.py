@@ -61,11 +61,11 @@ class Bound:
     line : str
         The line of the benchmark.
     what : str
-        What the figure is.
+        The figure, in words.
     figure : callable
         Computes it from minima, or from medians.
     limit : float, optional
-        What it may be; None for a figure that is there to compare with.
+        Its limit; None for a figure that is there to compare with.
     unit : str
         Its unit; ratios have none.
     at_least : bool
@@ -100,7 +100,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A bound, and what was found."""
+    """A bound, and the findings."""
 
     bound: Bound
     minimum: float | None
@@ -140,5 +140,5 @@ class Result:
 
 
 def quotient(table: str, own: str, other: str, case: str) -> Callable[[Figures], float]:
-    """Return what divides one implementation's figure by another's."""
+    """Return a function that divides one implementation's figure by another's."""
     return lambda figures: figures(table, own, case) / figures(table, other, case)

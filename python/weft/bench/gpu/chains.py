@@ -1,4 +1,4 @@
-"""A thousand small kernels, each of which needs the one before."""
+"""A thousand small kernels that each need the one before."""
 
 from __future__ import annotations
 

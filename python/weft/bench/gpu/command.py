@@ -46,7 +46,7 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def _gpu(options: Namespace) -> int:
-    # Imported here: what is timed is much, and --help needs nothing of it.
+    # Imported here: --help needs nothing of it.
     import weft  # noqa: PLC0415
     from weft.bench.gpu.machine import describe, file_stem  # noqa: PLC0415
     from weft.bench.gpu.measure import LINES, measure  # noqa: PLC0415

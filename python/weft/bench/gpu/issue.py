@@ -32,7 +32,7 @@ def jobs(setup: Setup) -> list[Job]:
     bare = bare_step(setup, y, 1)
 
     def worker() -> list[float]:
-        """Let a worker issue what has been pushed behind a gate; the device may still be at it when it is issued."""
+        """Let a worker issue the launches behind a gate; the device may still be at it when it is issued."""
         gate = _Gate(x)
         for _ in range(count):
             step(1, THREADS, access)

@@ -34,7 +34,7 @@ extern "C" __global__ void step_once(unsigned int* x) {
     x[i] = x[i] * 1664525u + 1013904223u;
 }
 """
-#: What most kernels take: arrays, a number, a count.
+#: The arguments of most kernels: arrays, a number, a count.
 ADD_SCALED = r"""
 extern "C" __global__ void add_scaled(const unsigned int* x, unsigned int* y, unsigned int factor, unsigned int count) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -64,7 +64,7 @@ def blocks_for(size: int) -> int:
 
 
 def after(values: npt.NDArray[np.uint32], steps: int) -> npt.NDArray[np.uint32]:
-    """Return what so many steps make of the values.
+    """Return the values after so many steps.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def after(values: npt.NDArray[np.uint32], steps: int) -> npt.NDArray[np.uint32]:
 
 
 def check(found: Any, wanted: npt.NDArray[Any], who: str) -> None:
-    """See to it that an implementation found what it should.
+    """Check the results of an implementation.
 
     Raises
     ------

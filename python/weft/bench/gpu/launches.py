@@ -64,7 +64,7 @@ def _prepare(setup: Setup) -> list[Job]:
 
 
 class _Programs:
-    """Calls of both kernels in a row, written in the ways in which accesses are declared."""
+    """Calls of both kernels in a row, with accesses declared in each way."""
 
     def __init__(self, setup: Setup) -> None:
         start = numbers(THREADS)
@@ -154,7 +154,7 @@ def _cupy_calls(setup: Setup) -> list[Job]:
 
 
 class _Wanted:
-    """What so many calls of either kernel make of the arrays, each time that they are made."""
+    """The arrays after so many calls of either kernel, each time that they are made."""
 
     def __init__(self, start: npt.NDArray[np.uint32], count: int) -> None:
         self._x, self._y, self._count = start, start, count

@@ -20,7 +20,7 @@ _GIB = 1 << 30
 
 
 def describe(setup: Setup) -> dict[str, str]:
-    """Return what a reader needs in order to compare figures; no host or user names."""
+    """Return the facts that a reader needs to compare figures; no host or user names."""
     found = cuda_properties(setup.device.index)
     major, minor = found["capability"]
     return {
@@ -43,7 +43,7 @@ def describe(setup: Setup) -> dict[str, str]:
 
 
 def file_stem(device: str) -> str:
-    """Return what files of results from a device are called.
+    """Return the name of a device's files of results.
 
     Examples
     --------

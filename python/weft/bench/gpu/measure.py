@@ -24,12 +24,12 @@ LINES = (overlap.LINE, launches.LINE, additions.LINE, chains.LINE, graphs.LINE, 
 
 
 def measure(setup: Setup, lines: Sequence[Line], write: Callable[[dict[str, str]], None]) -> dict[str, str]:
-    """Time these lines, and leave what was measured in the setup's samples.
+    """Time these lines, and leave the times in the setup's samples.
 
     Parameters
     ----------
     setup : Setup
-        The device, and who is compared.
+        The device, and the libraries on it.
     lines : sequence of Line
         Which.
     write : callable

@@ -29,7 +29,7 @@ _COMPUTE_OVER_COPY = 1.1
 
 
 def longest(table: str, figures: Figures) -> float:
-    """Return what no pipeline can go below: the longest stage, each as fast as anybody did it alone."""
+    """Return the least time of a pipeline: the longest stage, each at its best time alone."""
     return max(figures.least(table, (FRESH, BUFFERS, BY_HAND), stage) for stage in _STAGES)
 
 

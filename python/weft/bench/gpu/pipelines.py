@@ -24,14 +24,14 @@ _BUFFERS = 3
 
 @dataclass(slots=True)
 class Chunks:
-    """What pipelines work on: arrays of the host.
+    """The data of pipelines: arrays of the host.
 
     Attributes
     ----------
     sources, targets : list of NDArray
         The chunks, of uint32, and where their results go.
     steps : int
-        What the kernel computes per element.
+        The kernel's steps per element.
     """
 
     sources: list[weft.NDArray]
@@ -228,12 +228,12 @@ class CuPyPipeline:
 
 
 def verify(pipeline: Pipeline, chunks: Chunks) -> None:
-    """Run a pipeline and look at what it copied out.
+    """Run a pipeline and look at its results.
 
     Raises
     ------
     VerificationError
-        When a chunk is not what the kernel makes of it.
+        When a chunk is not the kernel's result.
     """
     for target in chunks.targets:
         target.fill(0)

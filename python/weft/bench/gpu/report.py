@@ -33,7 +33,7 @@ class Report:
     lines : sequence of Line
         What was measured.
     samples : Samples
-        What came out, and what is missing.
+        The times, and the missing rows.
     problems : dict of str to str
         Lines that came to no result, and why.
     """
@@ -50,12 +50,12 @@ class Report:
         self._samples, self._problems = samples, problems
 
     def results(self) -> list[Result]:
-        """Return every bound with what was found."""
+        """Return every bound with its findings."""
         bounds = [bound for line in self._lines for bound in line.bounds(self._settings)]
         return [bound.evaluate(self._samples) for bound in bounds]
 
     def grids(self) -> list[Grid]:
-        """Return a title and rows for what is promised, and for each table that has any."""
+        """Return a title and rows for the bounds, and for each table that has any."""
         promised = [["", "figure", "minimum", "median", "bound", "verdict"]]
         promised += [
             [

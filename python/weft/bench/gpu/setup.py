@@ -25,7 +25,7 @@ WEFT, CUPY, DRIVER = "weft", "CuPy", "the driver, back to back"
 
 @dataclass(slots=True)
 class Setup:
-    """The device and whoever is measured on it.
+    """The device and the libraries on it.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Setup:
     device : weft.Device
         Where.
     samples : Samples
-        What is measured, and what is missing.
+        The times, and the missing rows.
     cupy : module or None
         CuPy, if it works here.
     without_cupy : str
@@ -55,7 +55,7 @@ class Setup:
             self.cupy.cuda.Device(self.device.index).use()
             self.cupy.RawKernel(STEP, "step_once")((1,), (THREADS,), (self.cupy.asarray(numbers(THREADS)),))
             self.cupy.cuda.Device().synchronize()
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it is missing here
+        except Exception as error:  # noqa: BLE001 - with any fault, it is missing here
             self.cupy, self.without_cupy = None, f"CuPy is missing: {error}"
 
     @property
@@ -95,7 +95,7 @@ class Line:
     tables : tuple of Table
         What it measures.
     bounds : callable
-        Returns what is promised, for these sizes.
+        Returns the promises, for these sizes.
     prepare : callable
         Verifies every implementation, and returns the jobs that time them.
     """

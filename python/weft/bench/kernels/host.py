@@ -26,7 +26,7 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
 }
 _PARTS = ("forward", "backward")
 _STEP = "training step"
-#: What is timed: each convolution forwards, and its two gradients together; a training step of a network of two.
+#: The timed cases: each convolution forwards, and its two gradients together; a training step of a network of two.
 CASES = (*(f"{name}: {part}" for name in CONVOLUTIONS for part in _PARTS), _STEP)
 
 

@@ -66,7 +66,7 @@ class _Host:
         self._answers.close()
 
 
-#: What each library of others needs to be imported.
+#: The modules that each other library needs.
 PEERS = {"torch": ("torch",), "onnxruntime": ("onnxruntime", "onnx")}
 
 

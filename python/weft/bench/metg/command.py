@@ -34,7 +34,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what says which grids are run, and what is written; `measure` reads it."""
+    """Add the options of grids and outputs; `measure` reads them."""
     parser.add_argument("--patterns", type=_patterns, metavar="NAMES", help="some of them, with commas (default: all)")
     parser.add_argument("--widths", type=_widths, metavar="N", help="columns, with commas (default: 2,16)")
     parser.add_argument("--tasks", type=positive, metavar="N", help="of a grid (default: 8192)")
@@ -44,6 +44,9 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: verify everything, measure nothing")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves: .svg, .png or .pdf, by matplotlib")
+    parser.add_argument(
+        "--curves", action="store_true", help="print the curves, too: efficiency over the work of a task"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the curves, instead of tables")
 
 
@@ -63,7 +66,7 @@ def _widths(text: str) -> tuple[int, ...]:
 
 
 def measure(options: Namespace, additions: Additions | None = None) -> int:
-    """Measure what the options ask for, beside what a checkout adds, and print it.
+    """Measure the grids of the options, beside a checkout's additions, and print them.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def measure(options: Namespace, additions: Additions | None = None) -> int:
     if options.json:
         print(json.dumps(report.json(), indent=1))
     else:
-        report.print()
+        report.print(curves=options.curves)
     return 0
 
 

@@ -1,8 +1,8 @@
 """Efficiency over the length of tasks, and METG: where it falls to a half.
 
-As in Task Bench a task's *granularity* is the time that it takes of the machine, with all that is spent on its scheduling:
-elapsed time, times workers, over tasks. *Efficiency* is the work done in that time, over what the same threads do of it
-with nothing to schedule. At an efficiency of a half a task of METG computes for half of its granularity.
+As in Task Bench a task's *granularity* is its share of the machine's time, with the cost of its scheduling: elapsed
+time, times workers, over tasks. *Efficiency* is the work done in that time, over the work of the same threads with
+nothing to schedule. At an efficiency of a half a task of METG computes for half of its granularity.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def points_of(elapsed: Mapping[int, float], peak: float, workers: int) -> list[P
 def metg(points: Sequence[Point], efficiency: float = 0.5) -> float | None:
     """Return the least granularity with at least this efficiency, or None where none has it.
 
-    Between two points it is read off a line, both axes of which are logarithmic. Where the shortest tasks measured are
-    efficient enough, it is theirs: METG is at most that.
+    Between two points it is read off a line on two logarithmic axes. Where the shortest tasks measured are efficient
+    enough, it is theirs: METG is at most that.
 
     Parameters
     ----------

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
     from weft.bench.metg.measuring import Curves
 
-#: What the picture may be written as.
-#: Paul Tol's "bright" scheme, which people who see colours differently can tell apart.
+#: What the picture may be written as. Paul Tol's "bright" scheme, which suits colour-blind readers, too.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#000000")
 
 

@@ -1,4 +1,4 @@
-"""Who runs the grids, and the time that each takes for tasks of growing length."""
+"""The runners of grids, and their times for tasks of growing length."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Additions:
     missing: dict[str, str] = field(default_factory=dict[str, str])
 
 
-#: What only a checkout can build.
+#: Implementations that only a checkout can build.
 OUTSIDE = Additions(
     missing=dict.fromkeys(
         ("weft, pushed", "weft, replayed", "OpenMP", "oneTBB", "Taskflow", "oneTBB, run again", "Taskflow static"),
@@ -160,7 +160,7 @@ def measure(settings: Settings, native: NativeOps, additions: Additions = OUTSID
                     found = sweep(grid)
                 for length, value in found.items():
                     curves.elapsed.setdefault((grid, name, length), []).append(value)
-    # In the order of the settings again, whoever came first.
+    # In the order of the settings again.
     order = {(grid, name): number for number, (grid, name, _) in enumerate(jobs)}
     curves.elapsed = dict(sorted(curves.elapsed.items(), key=lambda item: (order[item[0][:2]], item[0][2])))
     return curves
@@ -169,8 +169,8 @@ def measure(settings: Settings, native: NativeOps, additions: Additions = OUTSID
 def peak(native: NativeOps, workers: int) -> float:
     """Return the digits that one thread reads in a nanosecond while ``workers`` threads do nothing else.
 
-    The best of some rounds, of which the slowest thread counts: on a loaded machine, too, that is one in which each thread
-    had a processor.
+    The best of some rounds; in each, the slowest thread counts: on a loaded machine, too, that is one with a processor
+    for each thread.
     """
     kernel = Kernel(native, _PEAK_DIGITS)
     data = kernel.data(_PEAK_DIGITS)

@@ -1,7 +1,7 @@
 """Task Bench's patterns as serial programs (Slaughter et al.: Task Bench, SC 2020).
 
-A program is a grid: ``steps`` rows of tasks. A task reads what the row before it left in some columns, and leaves a value in
-its own. Two rows of variables take turns, so a task also comes after whoever still reads what it overwrites. Tasks of
+A program is a grid: ``steps`` rows of tasks. A task reads the row before it in some columns, and leaves a value in its
+own. Two rows of variables take turns, so a task also comes after the readers of the value that it overwrites. Tasks of
 ``trivial`` have nothing to do with each other.
 
 The programs in C++ and Rust read them from a file (`write`): there is this one definition.

@@ -55,7 +55,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a run on one kind of device gives."""
+    """The findings of a run on one kind of device."""
 
     overlaps: list[Overlap]
     machine: dict[str, str]

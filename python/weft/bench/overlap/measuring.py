@@ -28,7 +28,7 @@ _RELATIVE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What one pipeline took, in milliseconds, minima of all repetitions.
+    """The times of one pipeline, in milliseconds, minima of all repetitions.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Overlap:
         return (self.sum - self.pipeline) / min(self.copy, self.compute)
 
     def json(self) -> dict[str, Any]:
-        """Return the figures, and what follows from them."""
+        """Return the figures, and those that follow from them."""
         return {**asdict(self), "larger": self.larger, "sum": self.sum, "hidden": self.hidden}
 
 

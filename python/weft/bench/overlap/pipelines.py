@@ -24,14 +24,14 @@ _SEED = 0x77656674
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """What a pipeline works on.
+    """The data of a pipeline.
 
     Attributes
     ----------
     sources : tuple of ndarray
         The chunks, float32 of shape (rows, columns).
     matrix : ndarray
-        What each is multiplied by, float32 of shape (columns, columns).
+        The factor of each, float32 of shape (columns, columns).
     """
 
     sources: tuple[Array, ...]
@@ -83,7 +83,7 @@ class Pipeline(Parts, Protocol):
     """One on CPU devices: computing is a product with the matrix."""
 
     def results(self) -> list[Array]:
-        """Return what `run` copied out."""
+        """Return the results of `run`."""
         ...
 
     def close(self) -> None:

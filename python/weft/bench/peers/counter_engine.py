@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Variable:
-    """A FIFO queue of accesses not yet granted, and what is granted now."""
+    """A FIFO queue of accesses not yet granted, and the granted ones."""
 
     __slots__ = ("mutating", "queue", "reading")
 
@@ -98,7 +98,7 @@ class CounterEngine:
                 self._idle.wait()
 
     def close(self) -> None:
-        """Run what is pending and stop the threads."""
+        """Run all pending ops and stop the threads."""
         self.wait_for_all()
         self._executor.shutdown()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-#: What a column may be called.
+#: The names of a column.
 _NAMES = {"lower": ("lower", "begin", "start"), "upper": ("upper", "end"), "size": ("size",)}
 
 

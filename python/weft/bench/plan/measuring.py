@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Planned:
-    """What one file gave. Times are seconds, one for each repetition."""
+    """The results of one file. Times are seconds, one for each repetition."""
 
     name: str
     intervals: int

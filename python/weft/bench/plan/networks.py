@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Zoo:
-    """Layers by their usual arguments: parameters are variables of their own, whose shapes follow.
+    """Layers by their usual arguments: parameters are variables of their own; their shapes follow.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _lstm(zoo: Zoo, x: Any) -> Any:
 
 @dataclass(frozen=True)
 class Network:
-    """A network, the shape of its data, and what MXNet 1.9.1 plans for it, in MB: inference and training, by default.
+    """A network, the shape of its data, and MXNet 1.9.1's plans for it, in MB: inference and training, by default.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Network:
         return loss, Group([loss, grads]), grads.list_outputs()
 
 
-#: The networks, with what MXNet plans.
+#: The networks, with MXNet's plans.
 NETWORKS = (
     Network("Inception-BN", (32, 3, 224, 224), _inception_bn, 244, 1398),
     Network("VGG-16", (64, 3, 224, 224), _vgg16, 1820, 4855),

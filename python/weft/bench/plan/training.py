@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PlannedNetwork:
-    """The plans of one network, and what MXNet's are, in MB."""
+    """The plans of one network, and MXNet's, in MB."""
 
     name: str
     inference: Plan
@@ -52,7 +52,7 @@ class PlannedNetwork:
 
 
 def sized(symbol: Symbol) -> Graph:
-    """Return the graph of a symbol with shapes and dtypes, without what these make needless.
+    """Return the graph of a symbol with shapes and dtypes, without calls that these make needless.
 
     Examples
     --------

@@ -183,7 +183,7 @@ def _scale(options: Namespace) -> int:
 
 
 def _in_words(row: dict[str, Any], alone: float) -> str:
-    """Say what holds the most ranks back."""
+    """Tell the main losses at the most ranks."""
     name = min((key for key in row if key != "ranks"), key=lambda key: row[key]["seconds"])
     lost = row[name]["lost"]
     terms = {"stragglers": "stragglers", "bandwidth": "the last bucket and bandwidth", "latency": "latency"}

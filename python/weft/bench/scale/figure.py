@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
     from weft.bench.scale.model import Algorithm, Link
 
-#: What the picture may be written as.
-#: Paul Tol's "bright" scheme, which people who see colours differently can tell apart.
+#: What the picture may be written as. Paul Tol's "bright" scheme, which suits colour-blind readers, too.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
 _LOSSES = {"bandwidth": "last bucket and bandwidth", "latency": "latency", "stragglers": "stragglers"}
 
@@ -67,7 +66,7 @@ def _efficiency(axes: Any, algorithms: list[Algorithm], rows: Sequence[dict[str,
 
 
 def _losses(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
-    """Draw what the faster algorithm's steps take beside their computation."""
+    """Draw the time of the faster algorithm's steps beside their computation."""
     best = [min((row[name] for name in row if name != "ranks"), key=lambda each: each["seconds"]) for row in rows]
     ranks = [row["ranks"] for row in rows]
     stacked = [[1e3 * each["lost"][name] for each in best] for name in _LOSSES]

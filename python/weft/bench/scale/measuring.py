@@ -39,7 +39,7 @@ def measure(ranks: int, sizes: list[int], reps: int) -> list[tuple[int, int, flo
 
 
 def main(text: str) -> None:
-    """Time on one rank; rank 0 prints what it took."""
+    """Time on one rank; rank 0 prints the times."""
     sizes, reps = json.loads(text)
     found: list[tuple[int, float]] = []
     with weft.distributed.Communicator() as comm:

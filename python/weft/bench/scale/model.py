@@ -22,7 +22,7 @@ ALGORITHMS: tuple[Algorithm, ...] = ("ring", "tree")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a message costs: `alpha` seconds, and `beta` for each byte."""
+    """The cost of a message: `alpha` seconds, and `beta` for each byte."""
 
     alpha: float
     beta: float
@@ -51,7 +51,7 @@ def seconds_of(algorithm: Algorithm, link: Link, ranks: int, nbytes: float) -> f
 
 
 def fit(algorithm: Algorithm, measured: Sequence[tuple[int, int, float]]) -> tuple[Link, float]:
-    """Return the link that explains measured all-reduces best, and by what factor it is off in the middle.
+    """Return the link that explains measured all-reduces best, and its median error as a factor.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def fit(algorithm: Algorithm, measured: Sequence[tuple[int, int, float]]) -> tup
 
 
 def error_of(algorithm: Algorithm, link: Link, measured: Sequence[tuple[int, int, float]]) -> float:
-    """Return by what factor a link is off in the middle of what was measured; 1 where nothing was.
+    """Return the median error of a link, as a factor, over all measurements; 1 without any.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def step(
     overhead: float = 0.0,
     samples: int = 64,
 ) -> Step:
-    """Simulate training steps in virtual time, and return what they take on average.
+    """Simulate training steps in virtual time, and return their average.
 
     Parameters
     ----------

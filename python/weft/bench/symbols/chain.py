@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-#: What is timed, in this order.
+#: The timed steps, in this order.
 STEPS = ("build", "save", "load", "infer shapes", "bind")
 _LENGTH = 2
 

@@ -26,7 +26,7 @@ _TIMEOUT_S = 120
 
 
 class Chain:
-    """A chain in a process of a library's own, and the steps that it has timed but nobody has asked for yet.
+    """A chain in a process of a library's own, and its timed steps that are not asked for yet.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Chain:
         Raises
         ------
         VerificationError
-            If the process fails, or what it loaded is not what it saved.
+            If the process fails, or the loaded chain is not the saved one.
         """
         if not self._timed[step] and self._left != 0:
             self._run()
