@@ -133,7 +133,7 @@ def copy_beside_a_reader(x: weft.NDArray, held: Any, value: float, *, waits: boo
     x.wait_to_read()
 
 
-EXPORTS: dict[str, Callable[[weft.NDArray], Any]] = {
+EXPORTS: dict[str, Callable[[Any], Any]] = {
     "asarray": np.asarray,
     "part": lambda x: np.asarray(x)[10:20].reshape(2, 5).T,
     "buffer": lambda x: np.frombuffer(x),  # noqa: PLW0108 - overloads
