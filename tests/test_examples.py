@@ -29,7 +29,7 @@ def run(folder: Path, name: str, *options: str, **env: str) -> str:
 
 def test_all_are_run() -> None:
     programs = {path.stem for path in EXAMPLES.glob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8")}
-    assert programs == {*SIZES, *TRAININGS, "digits", "cnn", "two_ranks"}
+    assert programs == {*SIZES, *TRAININGS, "digits", "cnn", "one_buffer", "two_ranks"}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -43,6 +43,14 @@ def test_gives_what_numpy_gives(tmp_path: Path, name: str) -> None:
 def test_photographs_saves_its_sheet(tmp_path: Path) -> None:
     run(tmp_path, "photographs", "--size", "60", "--repeats", "1", "--sheet", "sheet.png")
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_buffer_stores_the_same_each_way(tmp_path: Path) -> None:
+    options = ("--milliseconds", "1", "--repeats", "1", "--picture", "loop.svg", "--timeline", "run.svg")
+    printed = run(tmp_path, "one_buffer", *options)
+    assert printed.count("median") == 3
+    assert (tmp_path / "loop.svg").exists()
+    assert (tmp_path / "run.svg").exists()
 
 
 def test_two_ranks_train_as_one_process(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ for a program of docs/examples, without its code. Either runs in a process of it
 pictures are alike on all machines. What came out is kept in ``_build/shown`` until the code or the installed weft
 changes.
 
-Options: ``:timeline:`` records the run and draws it; ``:policy:`` and ``:workers:`` set those of the default engine;
+Options: ``:timeline:`` records the run and draws it; ``:policy:``, ``:workers:`` and ``:rename_limit:`` set those of the default engine;
 ``:arguments:`` are the example's; with ``:picture:`` it shows that file, and nothing else;
 with ``:own-pictures:`` it is not asked for a timeline.
 """
@@ -33,7 +33,7 @@ with weft.trace() as trace:
 trace.timeline('timeline.svg')
 trace.timeline('timeline.html')
 """
-SETTINGS = ("policy", "workers")
+SETTINGS = ("policy", "workers", "rename_limit")
 PICTURES = (".svg", ".png")
 LIMIT = 240  # seconds that anything shown may take where all is busy
 
@@ -44,6 +44,7 @@ class Shown(SphinxDirective):
     option_spec: ClassVar = {
         "policy": directives.unchanged,
         "workers": directives.nonnegative_int,
+        "rename_limit": directives.nonnegative_int,
     }
 
     def settings(self) -> dict[str, str]:

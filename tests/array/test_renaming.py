@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import pickle
 import random
 import sys
 import threading
@@ -107,28 +109,271 @@ def test_a_limit_of_one_switches_it_off(use: Callable[..., weft.Engine], held: A
     assert (x.numpy() == 2.0).all()
 
 
-@pytest.mark.parametrize("export", ["asarray", "buffer", "dlpack"])
-def test_an_export_keeps_the_address(use: Callable[..., weft.Engine], held: Any, export: str) -> None:
+@weft.task
+def fill(x: weft.Overwrite[np.ndarray], value: float) -> None:
+    """Fill an array."""
+    x[...] = value
+
+
+def copy_beside_a_reader(x: weft.NDArray, held: Any, value: float, *, waits: bool) -> None:
+    """Overwrite an array while an op reads the values before: the copy waits for it, or does not."""
+    batch = weft.full(LENGTH, value)
+    before = float(x[0])
+    batch.wait_to_read()
+    reader, total = held(x)
+    x.copyfrom(batch)
+    copied = background(batch.wait_to_write)
+    if waits:
+        assert still_waits(copied)
+    else:
+        copied.result(SOON)
+    reader.opened.set()
+    copied.result(SOON)
+    assert total.item() == LENGTH * before
+    x.wait_to_read()
+
+
+EXPORTS: dict[str, Callable[[weft.NDArray], Any]] = {
+    "asarray": np.asarray,
+    "part": lambda x: np.asarray(x)[10:20].reshape(2, 5).T,
+    "buffer": np.frombuffer,
+    "memoryview": memoryview,
+    "dlpack": np.from_dlpack,
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_an_export_keeps_the_address_while_it_lives(use: Callable[..., weft.Engine], held: Any, export: str) -> None:
     """One from before the overwrite makes it wait; one from after sees the values arrive where it looks."""
     use(3)
+    x = weft.ones(LENGTH)
+    seen = EXPORTS[export](x)
+    assert np.asarray(seen).flat[0] == 1.0
+    copy_beside_a_reader(x, held, 2.0, waits=True)
+    assert (np.asarray(seen) == 2.0).all()
+    weft.get_engine().wait_for_all()
+    del seen
+    gc.collect()
+    copy_beside_a_reader(x, held, 3.0, waits=False)
+    assert (np.asarray(x) == 3.0).all()
+
+
+LOOKS: dict[str, Callable[[weft.NDArray], object]] = {
+    "print": print,
+    "repr": repr,
+    "str": str,
+    "float": lambda x: float(x[5]),
+    "item": lambda x: x[7].item(),
+    "bool": lambda x: bool(x[0]),
+    "sum": lambda x: float(x.sum()),
+    "tolist": lambda x: x[:3].tolist(),
+    "copy": np.array,
+    "ufunc": np.exp,
+    "pickle": pickle.dumps,
+    "numpy": lambda x: x.numpy().sum(),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_look_keeps_no_address(use: Callable[..., weft.Engine], held: Any, look: str) -> None:
+    use(3)
+    x = weft.ones(LENGTH)
+    LOOKS[look](x)
+    weft.get_engine().wait_for_all()
+    copy_beside_a_reader(x, held, 2.0, waits=False)
+
+
+def test_an_address_that_went_out_as_a_number_holds_for_good(use: Callable[..., weft.Engine], held: Any) -> None:
+    use(3)
+    x = weft.ones(LENGTH)
+    address = x.__array_interface__["data"][0]
+    copy_beside_a_reader(x, held, 2.0, waits=True)
+    assert np.asarray(x).ctypes.data == address
+
+
+def test_a_view_that_a_reader_keeps_sees_values_arrive(use: Callable[..., weft.Engine]) -> None:
+    use(4)
     x, batch = weft.ones(LENGTH), weft.full(LENGTH, 2.0)
     weft.get_engine().wait_for_all()
-    exports: dict[str, Callable[[], Any]] = {
-        "asarray": lambda: np.asarray(x),
-        "buffer": lambda: np.frombuffer(x),
-        "dlpack": lambda: np.from_dlpack(x),
-    }
-    seen = exports[export]()
-    assert seen[0] == 1.0
-    reader, _ = held(x)
+    known: list[np.ndarray[Any, Any]] = []
+    entered, opened = threading.Event(), threading.Event()
+
+    def keep(out: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        known.append(values)  # beyond its op
+        entered.set()
+        assert opened.wait(6 * SOON)
+        out[...] = values.sum()
+
+    total = weft.empty(())
+    push_compute(keep, (total,), (x,), name="read")
+    assert entered.wait(SOON)
     x.copyfrom(batch)
-    wait = background(batch.wait_to_write)
-    assert still_waits(wait)
-    reader.opened.set()
-    wait.result(SOON)
+    batch.wait_to_write(timeout=SOON)
+    opened.set()
+    assert total.item() == LENGTH
     x.wait_to_read()
-    assert (seen == 2.0).all()
-    assert np.asarray(x).ctypes.data == seen.ctypes.data
+    assert (known[0] == 2.0).all(), "the values were copied to where it looks"
+
+
+@pytest.mark.parametrize("how", ["task", "push", "operator"])
+def test_a_task_that_overwrites_does_not_wait(use: Callable[..., weft.Engine], held: Any, how: str) -> None:
+    engine = use(3)
+    x = weft.ones(LENGTH)
+    view = x[5:]
+    weft.get_engine().wait_for_all()
+    reader, total = held(x)
+    version, done = x.version, threading.Event()
+
+    def load() -> None:
+        values = np.asarray(x)
+        assert values.flags.writeable
+        values[...] = 2.0
+        assert (view.numpy() == 2.0).all(), "a view shows what the op writes"
+        with pytest.raises(weft.errors.WeftError):
+            x.fill(3.0)  # it would come after all ops on it
+        done.set()
+
+    @weft.task
+    def load_by_tag(values: weft.Overwrite[np.ndarray]) -> None:
+        assert values.flags.writeable
+        values[...] = 2.0
+        done.set()
+
+    if how == "task":
+        load_by_tag(x)
+    elif how == "push":
+        engine.push(load, overwrite_vars=[x], name="load")
+    else:
+        engine.new_operator(load, overwrite_vars=[x]).push()
+    assert done.wait(SOON), "the reader goes on"
+    assert not x.is_ready()
+    assert x.version == version + 1
+    after = view.sum()
+    reader.opened.set()
+    assert total.item() == LENGTH
+    assert after.item() == 2.0 * (LENGTH - 5)
+    assert (x.numpy() == 2.0).all()
+
+
+def test_a_task_overwrites_several_arrays_together(use: Callable[..., weft.Engine], held: Any) -> None:
+    """Small ones among them are copied; with one that must wait, all do."""
+    use(4)
+    x, labels = weft.ones(LENGTH), weft.ones(100)
+    weft.get_engine().wait_for_all()
+    done = [threading.Event(), threading.Event()]
+
+    @weft.task
+    def load(values: weft.Overwrite[np.ndarray], labels: weft.Overwrite[np.ndarray], turn: int) -> None:
+        values[...] = turn + 2
+        labels[...] = turn + 2
+        done[turn].set()
+
+    readers = [held(x), held(labels)]
+    load(x, labels, 0)
+    assert done[0].wait(SOON)
+    for (reader, total), length in zip(readers, (LENGTH, 100), strict=True):
+        reader.opened.set()
+        assert total.item() == length
+    assert (x.numpy() == 2).all()
+    assert (labels.numpy() == 2).all()
+    export, (reader, _) = np.asarray(x), held(x)
+    load(x, labels, 1)
+    assert not done[1].wait(0.02)
+    reader.opened.set()
+    assert done[1].wait(SOON)
+    assert (labels.numpy() == 3).all()
+    assert (export == 3).all()
+
+
+def test_a_view_that_a_task_keeps_stays_valid(use: Callable[..., weft.Engine], held: Any) -> None:
+    use(3)
+    x, kept = weft.ones(LENGTH), []
+
+    @weft.task
+    def load(values: weft.Overwrite[np.ndarray], turn: int) -> None:
+        kept.append(values)
+        values[...] = turn
+
+    for turn in range(2, 8):
+        reader, total = held(x)
+        load(x, turn)
+        reader.opened.set()
+        total.wait_to_read()
+        assert (x.numpy() == turn).all()
+    assert all(np.isin(values, range(2, 8)).all() for values in kept)
+
+
+def test_a_native_function_gets_the_memory_that_it_knows(use: Callable[..., weft.Engine], held: Any) -> None:
+    engine = use(3)
+    x = weft.ones(LENGTH)
+    known = np.asarray(x)
+    address, called = known.ctypes.data, threading.Event()
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+    def write(data: int) -> int:
+        ctypes.memset(data, 0, x.nbytes)
+        called.set()
+        return 0
+
+    reader, total = held(x)
+    engine.push_native(
+        ctypes.cast(write, ctypes.c_void_p).value, address, overwrite_vars=[x], keep_alive=(write, known)
+    )
+    assert not called.wait(0.02)
+    reader.opened.set()
+    assert total.item() == LENGTH
+    assert (x.numpy() == 0.0).all()
+
+
+@pytest.mark.parametrize("what", ["input", "state"])
+def test_an_overwrite_does_not_wait_for_a_program(use: Callable[..., weft.Engine], what: str) -> None:
+    """A program asks where its memory lies when each of its steps runs."""
+    use(3)
+    buffer, batch = weft.ones(LENGTH), weft.ones(LENGTH)
+    entered, opened = threading.Event(), threading.Event()
+    opened.set()
+
+    def look(out: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        entered.set()
+        assert opened.wait(6 * SOON)
+        out[...] = values.sum()
+
+    def total(values: weft.NDArray) -> weft.NDArray:
+        out = weft.empty(())
+        push_compute(look, (out,), (values,), name="look")
+        return out + values[3]
+
+    step = weft.program(total) if what == "input" else weft.program(lambda: total(buffer))
+    arguments = [buffer] if what == "input" else []
+    results = [step(*arguments) for _ in range(3)]
+    weft.get_engine().wait_for_all()
+    for turn in range(2, 6):
+        entered.clear()
+        opened.clear()
+        results.append(step(*arguments))
+        assert entered.wait(SOON)
+        batch.fill(float(turn))
+        buffer.copyfrom(batch)
+        batch.wait_to_write(timeout=SOON)
+        assert not buffer.is_ready()
+        opened.set()
+    results.append(step(*arguments))
+    values = [1, 1, 1, 1, 2, 3, 4, 5]
+    assert [result.item() for result in results] == [(LENGTH + 1) * value for value in values]
+
+
+def test_a_small_program_sees_renamed_memory(use: Callable[..., weft.Engine], held: Any) -> None:
+    """One that its caller runs: it asks for addresses where no exchange can come between."""
+    use(3)
+    buffer = weft.ones(LENGTH)
+    step = weft.program(lambda values: (values[5:8] * 2.0).sum())
+    assert step(buffer).item() == 6.0
+    for turn in range(2, 6):
+        reader, _ = held(buffer)
+        fill(buffer, float(turn))
+        reader.opened.set()
+        buffer.wait_to_read()
+        assert step(buffer).item() == 6.0 * turn
 
 
 def test_no_more_memory_than_two_buffers(use: Callable[..., weft.Engine], held: Any) -> None:
@@ -218,6 +463,13 @@ def turn(out: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> None:
     np.copyto(out, given[::-1])
 
 
+@weft.task
+def load_both(x: weft.Overwrite[np.ndarray], y: weft.Overwrite[np.ndarray], value: float) -> None:
+    """Fill two arrays."""
+    x[...] = value
+    y[...] = value + 1.0
+
+
 class Program:
     """A program of overwrites, changes, readers and exports, from a seed."""
 
@@ -227,6 +479,9 @@ class Program:
         self.views = [x[100:200] for x in self.arrays]
         self.exports: list[tuple[weft.NDArray, np.ndarray[Any, Any], int]] = []
         self.seen: list[Any] = []
+        state = self.arrays[0]
+        self.program = weft.program(lambda x: weft.sqrt(weft.abs(x)) + weft.cos(state) * 2.0)
+        self.other = weft.program(lambda x, y: ((x[:50] + y[:50]) * state[50]).sum())
 
     def overwrite(self, x: weft.NDArray, y: weft.NDArray) -> None:
         ways: list[Callable[[], object]] = [
@@ -237,6 +492,17 @@ class Program:
             lambda: push_compute(turn, (x,), (y,), name="turn") if x is not y else None,
         ]
         self.random.choice(ways)()
+
+    def load(self, x: weft.NDArray, y: weft.NDArray) -> None:
+        """Overwrite by a task, one array or two."""
+        if x is y or self.random.random() < 0.5:
+            fill(x, float(self.random.randrange(100)))
+        else:
+            load_both(x, y, float(self.random.randrange(100)))
+
+    def step(self, x: weft.NDArray, y: weft.NDArray) -> None:
+        """Call a program whose input and state are overwritten between calls."""
+        self.seen.append(self.program(x) if self.random.random() < 0.5 else self.other(x, y))
 
     def change(self, x: weft.NDArray, y: weft.NDArray) -> None:
         if self.random.random() < 0.5:
@@ -258,7 +524,14 @@ class Program:
 
     def run(self, steps: int) -> list[bytes]:
         """Answer the bits of all that was seen."""
-        kinds = [self.overwrite] * 5 + [self.read] * 5 + [self.change] * 2 + [self.export]
+        kinds = (
+            [self.overwrite] * 4
+            + [self.load] * 2
+            + [self.step] * 3
+            + [self.read] * 4
+            + [self.change] * 2
+            + [self.export]
+        )
         for _ in range(steps):
             self.random.choice(kinds)(self.random.choice(self.arrays), self.random.choice(self.arrays))
         weft.get_engine().wait_for_all()
@@ -276,6 +549,36 @@ def test_programs_give_the_bits_of_the_serial_policy(use: Callable[..., weft.Eng
     for workers, policy, limit in settings:
         use(workers, policy, rename_limit=limit)
         assert Program(seed).run(60) == wanted, (workers, policy, limit)
+
+
+def train() -> list[bytes]:
+    """Train a small model by a program whose batch is one buffer, and answer the bits of losses and weights."""
+    random = np.random.default_rng(31)
+    weights, batch = weft.asarray(random.standard_normal((128, 64)) / 12.0).copy(), weft.zeros((64, 128))
+
+    @weft.program
+    def step(batch: weft.NDArray) -> weft.NDArray:
+        out = weft.tanh(batch @ weights)
+        weights[...] = weights - batch.T @ (out * (1.0 - out * out)) * 0.01
+        return (out * out).mean()
+
+    losses = []
+    for turn in range(20):
+        if turn % 3:
+            batch.copyfrom(random.standard_normal((64, 128)))
+        else:
+            fill(batch, 0.01 * turn)
+        losses.append(step(batch))
+    weft.get_engine().wait_for_all()
+    return [np.asarray(value).tobytes() for value in (*losses, weights, batch)]
+
+
+def test_a_model_sees_each_batch(use: Callable[..., weft.Engine]) -> None:
+    use(policy="serial")
+    wanted = train()
+    for workers, limit in [(1, 2), (3, 2), (3, 3), (2, 1)]:
+        use(workers, rename_limit=limit)
+        assert train() == wanted, (workers, limit)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from weft.bench.metg.curve import Point, metg, points_of
 from weft.bench.metg.figure import draw
 from weft.bench.metg.measuring import Curves, Grid, Settings
 from weft.bench.metg.patterns import PATTERNS, make_program, needs, serial_digest, width_at, write
+from weft.bench.metg.report import Report
 from weft.bench.patterns import Op, State, splitmix64
 
 if TYPE_CHECKING:
@@ -112,8 +113,9 @@ def test_a_kernel_reads_as_many_digits_as_are_wanted() -> None:
 
 @needs_native
 def test_the_command_measures_and_tells_who_is_missing(tmp_path: Path) -> None:
-    done = call("bench", "metg", "--smoke", "--workers", "2", folder=tmp_path)
+    done = call("bench", "metg", "--smoke", "--workers", "2", "--curves", folder=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "Efficiency, stencil_1d, 16, 2 workers (by medians)" in done.stdout
     for width in (2, 16):
         assert f"METG(50 %), width {width}, 2 workers (us, by minima / by medians)" in done.stdout
     assert "weft, pushed from Python" in done.stdout
@@ -144,6 +146,22 @@ def test_the_command_measures_and_tells_who_is_missing(tmp_path: Path) -> None:
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     assert said in mistake(call("bench", "metg", *arguments, folder=tmp_path))
+
+
+def test_curves_are_tables_too() -> None:
+    grid = Grid("tree", 2, 8)
+    curves = Curves(Settings(patterns=("tree",), widths=(2,), lengths=(8, 64)), peak=0.8)
+    for name, overhead in (("weft, pushed", 10.0), ("OpenMP", 70.0)):
+        for length in (8, 64):
+            curves.elapsed[grid, name, length] = [(length / 0.8 + overhead) / 2]
+    curves.elapsed[grid, "oneTBB", 8] = [10.0]  # it took too long for the others
+    ((title, rows),) = Report(curves, {}).efficiencies()
+    assert title == "Efficiency, tree, 2, 2 workers (by medians)"
+    assert rows == [
+        ["work of a task (us)", "weft, pushed", "OpenMP"],
+        ["0.010", "50%", "12%"],
+        ["0.080", "89%", "53%"],
+    ]
 
 
 def test_curves_are_drawn(tmp_path: Path) -> None:

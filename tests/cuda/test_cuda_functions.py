@@ -37,7 +37,7 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: object, **_options: object) -> None:
         raise AssertionError("this op has no kernel")
 
-    monkeypatch.setattr("weft._call.door.push_compute", refuse)
+    monkeypatch.setattr("weft._call.destinations.push_compute", refuse)
     monkeypatch.setattr("weft._cuda.hosted.push_compute", refuse)
 
 

@@ -418,11 +418,20 @@ _clean(
     engine = weft.Engine(workers=2)
     x = np.zeros(3)
     of_x = engine.variable_of(x)
-    pending = []
-    engine.push_async(pending.append, mutate_vars=[of_x])
+    pending, begun = [], threading.Event()
+
+    def begin(complete):
+        pending.append(complete)
+        begun.set()
+
+    def end():
+        begun.wait()
+        pending[0]()
+
+    engine.push_async(begin, mutate_vars=[of_x])
     other = engine.new_variable("other")
     engine.push(lambda: None, mutate_vars=[other])
-    threading.Timer(0.01, lambda: pending[0]()).start()
+    threading.Timer(0.01, end).start()
     engine.wait_for_var(of_x)
     engine.close()
 """,

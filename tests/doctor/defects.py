@@ -14,8 +14,18 @@ import weft
 DEFECTS: dict[str, tuple[str, str]] = {}
 
 
+def script(source: str) -> str:
+    """Return a script with the lines that most of them begin with."""
+    return HEAD + textwrap.dedent(source)
+
+
+def defect(into: dict[str, tuple[str, str]], kind: str, name: str, source: str) -> None:
+    """Add a script to a collection."""
+    into[name] = kind, script(source)
+
+
 def _defect(kind: str, name: str, source: str) -> None:
-    DEFECTS[name] = kind, HEAD + textwrap.dedent(source)
+    defect(DEFECTS, kind, name, source)
 
 
 _defect(

@@ -154,12 +154,61 @@ def test_mistakes_are_told_before_the_script_runs(tmp_path: Path) -> None:
 EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"
 
 
-@pytest.mark.parametrize(("name", "size"), [("kmeans", 2), ("hidden_parallelism", 1000), ("photographs", 60)])
-def test_no_false_alarm_of_the_gallery(tmp_path: Path, name: str, size: int) -> None:
+_SMALL = ("--repeats", "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("kmeans", ("--size", "2", *_SMALL)),
+        ("hidden_parallelism", ("--size", "1000", *_SMALL)),
+        ("photographs", ("--size", "60", *_SMALL)),
+        ("classify", ("--size", "48", *_SMALL)),
+        ("heat", ("--size", "64", *_SMALL)),
+        ("random_numbers", ("--size", "4000", *_SMALL)),
+        ("two_ranks", ("--steps", "2", "--rows", "4")),
+    ],
+)
+def test_no_false_alarm_of_the_gallery(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    assert errors_of(tmp_path, name, *options, runs=1) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("text", ("--size", "1", *_SMALL)),
+        ("towers", ("--size", "1", *_SMALL)),
+        ("cnn", ("--quick",)),
+        ("digits", ("--epochs", "1", "--hidden", "32", *_SMALL)),
+    ],
+)
+def test_no_false_alarm_of_what_trains(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    assert errors_of(tmp_path, name, *options, runs=0) == []
+
+
+def errors_of(folder: Path, name: str, *options: str, runs: int) -> list[dict[str, Any]]:
+    """Run the command on an example; return the errors that it found."""
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "doctor",
+        "--runs",
+        str(runs),
+        "--json",
+        "report.json",
+        str(EXAMPLES / f"{name}.py"),
+    ]
     done = subprocess.run(
-        [sys.executable, "-m", "weft", "doctor", "--runs", "1", "--json", "report.json", str(EXAMPLES / f"{name}.py"), "--size", str(size), "--repeats", "1"],
-        cwd=tmp_path, env=script_env(MPLBACKEND="Agg"), capture_output=True, text=True, timeout=4 * SOON, check=False,
-    )  # fmt: skip
+        [*command, *options],
+        cwd=folder,
+        env=script_env(MPLBACKEND="Agg"),
+        capture_output=True,
+        text=True,
+        timeout=6 * SOON,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert [one for one in report["findings"] if one["severity"] == "error"] == []
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return [one for one in report["findings"] if one["severity"] == "error"]

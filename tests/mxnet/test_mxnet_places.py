@@ -74,7 +74,7 @@ def test_rows_that_are_copied_and_chosen() -> None:
     assert chosen.shape == (3, 3)
     assert weft.autograd.gradients(weft.sum(chosen))[x].numpy()[:, 0].tolist() == [0, 1, 0, 1, 1]
     with pytest.raises(GraphError, match="axis=1"):
-        nd.contrib.boolean_mask(x, nd.ones(3), axis=1)
+        nd.contrib.boolean_mask(x, nd.ones(5), axis=1)
 
 
 def test_counts() -> None:
@@ -127,3 +127,28 @@ def test_pictures() -> None:
     follows_differences("normalize", found, room="image", mean=(0.5,), std=(2.0,))
     with pytest.raises(ShapeError, match="not among"):
         mx.image.crop(mx.Variable("x"), x=3, y=0, width=2, height=1).infer_shape(x=(2, 4, 3))
+
+
+def test_shapes_are_looked_at_before_arrays_broadcast() -> None:
+    with pytest.raises(ShapeError, match="follows from the others"):
+        nd.elemwise_add(nd.ones((2, 1)), nd.ones((1, 2)))
+    assert nd.elemwise_add(nd.ones((2, 1)), nd.ones((2, 1))).tolist() == [[2], [2]]
+    assert nd.broadcast_add(nd.ones((2, 1)), nd.ones((1, 2))).shape == (2, 2)
+    with pytest.raises(ShapeError, match="no diagonal 4"):
+        nd.diag(nd.ones((2, 3)), k=4)
+    assert nd.diag(nd.ones((2, 3)), k=2).tolist() == [1]
+
+
+def test_numbers_in_order_are_computed_in_their_dtype() -> None:
+    wanted = np.float32(0.1) + np.arange(1000, dtype="f") * np.float32(0.3)
+    np.testing.assert_array_equal(nd.arange(0.1, 300.1, 0.3)[:1000], wanted)
+    np.testing.assert_array_equal(mx.arange(0.1, 300.1, 0.3).eval()[0].numpy()[:1000], wanted)
+    assert nd.arange(2, 8, 3, repeat=2, dtype="int32").tolist() == [2, 2, 5, 5]
+
+
+def test_zeros_as_padding_of_windows_that_have_none() -> None:
+    x = numbers(1, 1, 5)
+    found = nd.Pooling(nd.array(x), kernel=(2,), stride=(2,), pad=(0, 0, 0), pool_type="max", pooling_convention="same")
+    assert found.shape == (1, 1, 3)
+    with pytest.raises(ShapeError, match="contradicts"):
+        nd.Pooling(nd.array(x), kernel=(2,), pad=(1,), pool_type="max", pooling_convention="same")

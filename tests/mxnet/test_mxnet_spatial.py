@@ -147,3 +147,14 @@ def test_margins_as_a_loss(is_linear: bool) -> None:
     slopes = weft.autograd.gradients(weft.sum(nd.SVMOutput(eager, nd.array(labels), **options) * 3))
     np.testing.assert_allclose(slopes[eager], wanted, rtol=1e-5, atol=1e-6)  # of a loss, whatever comes from behind
     np.testing.assert_array_equal(run("SVMOutput", x, labels, **options)[0], x)
+
+
+def test_aligned_regions_with_channels_of_their_own() -> None:
+    x, rois = numbers(1, 2 * 4, 6, 6), np.array([[0, 0.5, 1, 4.5, 4]], "f")
+    options: dict[str, Any] = {"pooled_size": (2, 2), "spatial_scale": 1.0, "sample_ratio": 2}
+    every = run("ROIAlign", x, rois, room="contrib", **options)[0]
+    (found,) = run("ROIAlign", x, rois, room="contrib", position_sensitive=True, **options)
+    for c, i, j in itertools.product(range(2), range(2), range(2)):
+        assert found[0, c, i, j] == every[0, c * 4 + i * 2 + j, i, j]
+    with pytest.raises(ShapeError, match="divide"):
+        nd.contrib.ROIAlign(nd.ones((1, 6, 4, 4)), weft.asarray(rois), position_sensitive=True, **options)

@@ -46,6 +46,7 @@ KINDS = {
     "overlap": 1,
     "strided": 1,
     "broadcast": 1,
+    "one element": 3,
 }
 
 BINARY: Sequence[Callable[[Any, Any], Any]] = (
@@ -122,6 +123,9 @@ class Step:
             return function(a[::-1], b)
         if self.kind == "broadcast":
             return function(a.reshape(1, n), b[:2].reshape(2, 1))[1]
+        if self.kind == "one element":
+            one = b[n // 3] if self.number else b[n // 3 : n // 3 + 1]
+            return function(one, a) if self.is_left else function(a, one)
         if self.kind == "bits" and a.dtype == b.dtype and a.dtype.kind == "i":
             return ~(a & b) ^ (a | b)
         return function(a, b)
@@ -210,3 +214,32 @@ def test_fused_programs_have_eager_bits(script: RunScript, vectors: str) -> None
     """
     done = script(source, timeout=600, WEFT_VECTORS=vectors)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("n", [1, 100, 20_000])
+def test_one_element_for_all_joins_fused_loops(n: int) -> None:
+    """As where the rate of a step is an array without axes, given or computed, which a call may change."""
+
+    def step(w: Any, g: Any, rate: Any, norms: Any) -> Any:
+        norms += 1
+        scale = rate / norms[0]
+        g = g * scale
+        g = g + rate * w
+        g = -g * rate
+        w += g
+        return w * w - scale
+
+    def outcome(call: Callable[..., Any]) -> list[bytes]:
+        rng = np.random.default_rng(n)
+        w, g = (weft.asarray(rng.normal(size=n).astype("f4")) for _ in range(2))
+        norms, results = weft.ones(n, "float32"), []
+        for rate in (0.5, 0.25, float("nan")):
+            made = call(w, g, weft.asarray(np.float32(rate)), norms)
+            results += [array.numpy().tobytes() for array in (made, w, norms)]
+        return results
+
+    program = weft.program(step)
+    assert outcome(program) == outcome(step)
+    if n > 1:
+        (made,) = program.programs
+        assert max(name.count("+") for name in made._compiled.names) >= 5, made._compiled.names

@@ -25,7 +25,7 @@ impl Home for Toy {
         DEVICE
     }
 
-    fn memory(&self, _: usize) -> Arc<dyn Any + Send + Sync> {
+    fn memory(&self, _: usize, _: usize) -> Arc<dyn Any + Send + Sync> {
         Arc::new(Memory(7))
     }
 }

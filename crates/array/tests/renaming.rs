@@ -8,8 +8,11 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_array::{Access, Array, Call, DType, Layout, Operand, Pinned, Scalar, copy_loop, push, push_elementwise};
-use weft_engine::{Cause, Engine, EngineError, OpContext, Policy, PushOptions, Recoverable, Settings, Wait};
+use weft_array::{
+    Access, Array, ArrayError, Call, DType, Layout, Opaque, Operand, Pinned, Repeatable, Scalar, copy_loop, push,
+    push_elementwise, submit_overwriting,
+};
+use weft_engine::{Cause, Engine, EngineError, OpContext, Payload, Policy, PushOptions, Recoverable, Settings, Wait};
 
 /// Elements of 4 bytes: more than are worth it, and fewer or more than a large op has.
 const LENGTH: usize = 20_000;
@@ -163,6 +166,15 @@ fn an_address_that_somebody_knows_holds() {
     assert_eq!(x.buffer().start().expect("it is there"), start, "the values were copied");
     drop(known);
 
+    let export = x.buffer().storage().expect("the host's").export();
+    let reader = Held::new(&x);
+    copy(&x, &batch);
+    assert!(!ends(&batch, VAIN), "it waits as ever");
+    assert_eq!(reader.end(), 2);
+    assert_eq!(value(&x), 2);
+    assert_eq!(x.buffer().start().expect("it is there"), start, "it was written where it lies");
+    drop(export);
+
     let reader = Held::new(&x);
     fill(&batch, 3);
     copy(&x, &batch);
@@ -177,6 +189,55 @@ fn an_address_that_somebody_knows_holds() {
     assert!(!ends(&batch, VAIN), "it waits as ever");
     assert_eq!(reader.end(), 3);
     assert_eq!(value(&x), 3);
+}
+
+/// Loads several arrays in one op: as bindings do for callables.
+struct Load(Vec<Array>, u32);
+
+impl Payload for Load {
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        for array in &self.0 {
+            let start = array.buffer().start()?.cast::<u32>();
+            // SAFETY: the access is granted, and the array contiguous.
+            let all = unsafe { std::slice::from_raw_parts_mut(start, array.layout().size()) };
+            all.fill(self.1);
+        }
+        Ok(())
+    }
+}
+
+impl Repeatable for Load {
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        Err(ArrayError::Invalid("it is not recorded".to_owned()))
+    }
+}
+
+fn load(arrays: &[&Array], value: u32) {
+    let listed: Vec<(&Array, Access)> = arrays.iter().map(|array| (*array, Access::Overwrite)).collect();
+    let payload = |given: &[(&Array, Access)]| Load(given.iter().map(|(array, _)| (*array).clone()).collect(), value);
+    // SAFETY: the payload writes to the arrays that it is given.
+    unsafe { submit_overwriting(&Call::on(arrays[0].engine(), &listed, PushOptions::default()), payload) }
+        .expect("an open engine");
+}
+
+#[test]
+fn a_call_overwrites_several_arrays_that_are_in_use() {
+    let engine = engine(Policy::WorkStealing, 4, 2);
+    let (x, few, ended) = (array(&engine, LENGTH, 1), array(&engine, 8, 1), array(&engine, LENGTH, 1));
+    let readers = [Held::new(&x), Held::new(&few)];
+    load(&[&x, &few, &ended], 2);
+    assert!(ends(&ended, LONG), "it waits for no reader");
+    let readers = readers.map(Held::end);
+    assert_eq!(readers, [1, 1]);
+    assert_eq!((value(&x), value(&few), value(&ended)), (2, 2, 2));
+
+    let export = x.buffer().storage().expect("the host's").export();
+    let readers = [Held::new(&x), Held::new(&few)];
+    load(&[&x, &few, &ended], 3);
+    assert!(!ends(&ended, VAIN), "one has to wait, so all do");
+    assert_eq!(readers.map(Held::end), [2, 2]);
+    assert_eq!((value(&x), value(&few), value(&ended)), (3, 3, 3));
+    drop(export);
 }
 
 #[test]
@@ -241,7 +302,9 @@ fn run(policy: Policy, workers: usize, limit: usize, length: usize, steps: &[Ste
         let (at, from) = (usize::from(*one) % ARRAYS, usize::from(*other) % ARRAYS);
         let (target, source) = (&arrays[at], &arrays[from]);
         match what % 8 {
-            0..=2 => copy(target, source),
+            0 | 1 => copy(target, source),
+            2 if at == from => load(&[target], u32::from(*number)),
+            2 => load(&[target, source], u32::from(*number)),
             3 => fill(target, i64::from(*number)),
             4 => {
                 let start = usize::from(*number) * 4;
@@ -274,7 +337,7 @@ fn run(policy: Policy, workers: usize, limit: usize, length: usize, steps: &[Ste
                 if let Some((pinned, start)) = pins[at].take() {
                     assert_eq!(pinned.storage().start().expect("it is there").addr(), start);
                 } else {
-                    let pinned = storage.pin();
+                    let pinned = if *number % 2 == 0 { storage.pin() } else { storage.export() };
                     let start = storage.start().expect("it is there").addr();
                     pins[at] = Some((pinned, start));
                 }

@@ -97,6 +97,8 @@ mod _core {
     #[pymodule_export]
     use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op};
     #[pymodule_export]
+    use super::graph::shape_rule::ShapeRule;
+    #[pymodule_export]
     use super::graph::symbols::SymbolCore;
     #[pymodule_export]
     use super::graph::values::{Operand, common_shape, format_value, layout_axes, parse_value};

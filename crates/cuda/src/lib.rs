@@ -101,7 +101,7 @@
 //!
 //! | memory | is held by | dies |
 //! |---|---|---|
-//! | a device block | its buffer, then the stream of its last op, which keeps some for what comes next on it | when the buffer's last handle goes, all its ops are issued; the stream comes behind their fences, and then the block may be used again there, or its free is issued; was it lent to other libraries, it is freed behind the default stream too |
+//! | a device block | its buffer, until an overwrite takes another one or the buffer goes, then the stream of its last op, which keeps some for what comes next on it | when the buffer's last handle goes, all its ops are issued; the stream comes behind their fences, and then the block may be used again there, or its free is issued; was it lent to other libraries, it is freed behind the default stream too |
 //! | memory of other libraries | what the buffer on it was given | when the fences are done of all that used the buffer |
 //! | a graph, and the kernels that it calls | its bundle | when its last launch has ended |
 //! | the buffers of a graph | the ops that are issued as its members, each time | as with any op: the graph keeps none, and is launched only where they lie as they did |
@@ -156,7 +156,7 @@ mod streams;
 #[cfg(feature = "simulated")]
 pub use driver::simulated;
 
-pub use buffers::{BufferAccess, DeviceBuffer, PinnedBlock};
+pub use buffers::{BufferAccess, DeviceBuffer, PinnedBlock, PinnedBuffer};
 pub use copies::{HostMemory, Land, Landing, Region, copy, copy_in, copy_out, fill};
 pub use devices::{Cuda, Device, Lane, StreamRuns};
 pub use driver::DEFAULT_STREAM;

@@ -28,8 +28,8 @@ impl Home for CudaHome {
         self.number
     }
 
-    fn memory(&self, bytes: usize) -> Arc<dyn Any + Send + Sync> {
-        DeviceBuffer::new(&self.device, bytes)
+    fn memory(&self, bytes: usize, storages: usize) -> Arc<dyn Any + Send + Sync> {
+        DeviceBuffer::renamed(&self.device, bytes, storages)
     }
 }
 

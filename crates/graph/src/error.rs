@@ -6,6 +6,26 @@ use weft_plan::PlanError;
 /// What a rule of an op refuses with.
 pub type RuleError = Box<dyn Error + Send + Sync>;
 
+/// Why a named rule refuses a call: the class of the mistake, for callers outside graphs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Shapes, or values of attributes, do not go together.
+    #[error("{0}")]
+    Value(String),
+    /// An attribute is of another class, or operands are too many or too few.
+    #[error("{0}")]
+    Type(String),
+    /// There is no such axis.
+    #[error("axis {axis} is out of bounds for array of dimension {rank}")]
+    Axis {
+        /// The axis as given.
+        axis: i64,
+        /// The number of axes.
+        rank: usize,
+    },
+}
+
 /// Why a graph cannot be made, read or passed on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -23,7 +23,7 @@ pub mod rules;
 pub mod symbol;
 pub mod value;
 
-pub use error::{GraphError, Result};
+pub use error::{GraphError, Refusal, Result};
 pub use graph::{Graph, IndexedGraph};
 pub use node::{Node, NodeEntry, NodeRef};
 pub use registry::{Op, Registry};

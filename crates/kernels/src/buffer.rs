@@ -15,7 +15,7 @@ unsafe impl Plain for f32 {}
 unsafe impl Plain for f64 {}
 
 thread_local! {
-    /// Kept from block to block: at most a few times what a cache holds.
+    /// Kept from block to block: at most a few times the size of a cache.
     static OWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn with_own<T: Plain, R>(count: usize, body: impl FnOnce(&mut [T]) ->
 ///
 /// # Safety
 ///
-/// There are so many, which nobody writes to for as long as the slice is used.
+/// There are so many, and they are not written to for as long as the slice is used.
 pub(crate) unsafe fn slice<'a, T>(start: *mut u8, from: usize, count: usize) -> &'a [T] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(start.cast::<T>().add(from), count) }
@@ -45,7 +45,7 @@ pub(crate) unsafe fn slice<'a, T>(start: *mut u8, from: usize, count: usize) -> 
 ///
 /// # Safety
 ///
-/// As for [`prim@slice`]; nobody else knows them.
+/// As for [`prim@slice`]; they are the caller's alone.
 pub(crate) unsafe fn slice_mut<'a, T>(start: *mut u8, from: usize, count: usize) -> &'a mut [T] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(start.cast::<T>().add(from), count) }

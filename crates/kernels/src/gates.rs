@@ -143,7 +143,7 @@ pub(crate) fn gru<T: Real>(with_data: &[T], with_state: &[T], h: &[T], out: &mut
     }
 }
 
-/// Gradients of both products, and what goes straight to the state before.
+/// Gradients of both products, and the part that goes straight to the state before.
 #[inline(always)]
 pub(crate) fn gru_back<T: Real>(
     dh: &[T],

@@ -4,7 +4,7 @@ use crate::buffer::slice;
 use weft_array::DType;
 use weft_engine::Cause;
 
-/// A number that names none of what there is to choose from.
+/// A number outside of the choices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutOfRange(String);
 
@@ -16,7 +16,7 @@ impl std::fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// What integers choose from: so many, counted from 0.
+/// The choices of integers: so many, counted from 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice {
     pub(crate) count: usize,
@@ -48,7 +48,7 @@ impl Integers<'_> {
     ///
     /// # Safety
     ///
-    /// There are so many of that type, which nobody writes to for as long as they are used.
+    /// There are so many of that type, not written to for as long as they are used.
     pub(crate) unsafe fn of(start: *mut u8, dtype: DType, count: usize) -> Self {
         // SAFETY: the caller's promise.
         unsafe {

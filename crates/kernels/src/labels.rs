@@ -37,7 +37,7 @@ impl CrossEntropy {
         of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
-    /// Types and sizes of its operands, inputs first, of which there is one more for a gradient.
+    /// Types and sizes of its operands, inputs first, one more for a gradient.
     #[must_use]
     pub fn operands(&self, dtype: DType) -> Vec<(DType, usize)> {
         let (vector, whole) = ((dtype, self.outer), (dtype, self.outer * self.length));

@@ -1,7 +1,7 @@
-//! Widths of lanes, as types: kernels on data whose channels lie side by side, all of these at a time, as a vector. Each element
-//! is computed as it is where data lie in rows, so results are the same, bit for bit.
+//! Widths of lanes, as types: kernels on data with channels side by side, all of these at a time, as a vector. Each
+//! element is computed as it is where data lie in rows, so results are the same, bit for bit.
 
-/// What is made for lanes of this width, under a name of its own; nothing for widths that no processor has.
+/// The kernel for lanes of this width, under a name of its own; nothing for widths that no processor has.
 macro_rules! of_width {
     ($width:expr, $name:ident => $made:expr) => {
         match $width {

@@ -20,7 +20,7 @@ pub struct LayerNorm {
     pub outer: usize,
     /// Their length.
     pub length: usize,
-    /// What is added to variances.
+    /// The addend of variances.
     pub eps: f64,
 }
 
@@ -65,7 +65,7 @@ impl<T: Number> By<T> {
         }
     }
 
-    /// Gradients of a row; what it adds to those of gamma and beta goes to `sums`.
+    /// Gradients of a row; its part of those of gamma and beta goes to `sums`.
     #[inline(always)]
     fn back(&self, g: &[T], x: &[T], gamma: &[T], out: &mut [T], sums: &mut [f64]) {
         let count = x.len();

@@ -93,7 +93,7 @@ impl<T: Number> Blocked for By<T> {
             }
             return Ok(());
         }
-        // Each block has rows of its own, to which it adds in the order of the numbers.
+        // Each block has rows of its own, and adds to them in the order of the numbers.
         let rows = parts::part(own.rows, self.blocks(), block);
         // SAFETY: as above; blocks' rows are disjoint.
         let table: &mut [T] = unsafe { slice_mut(out, rows.start * own.width, rows.len() * own.width) };

@@ -109,8 +109,8 @@ unsafe fn each<T: Real, const N: usize>(
     let size = size_of::<T>().cast_signed();
     let (zeros, mut own) = ([T::ZERO; CHUNK], [[T::ZERO; CHUNK]; N]);
     let mut found = [T::ZERO; CHUNK];
-    // SAFETY: the caller's promise: there are N + 1 operands and one axis, inside of which all elements lie. What is looked at where
-    // it lies is aligned, and nobody writes to it before the chunk's results are there.
+    // SAFETY: the caller's promise: there are N + 1 operands and one axis, with all elements inside. An operand that is
+    // read in place is aligned, and not written to before the chunk's results are there.
     unsafe {
         let mut left = (*dimensions).cast_unsigned();
         let mut done = 0_isize;
@@ -162,7 +162,8 @@ type Run = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *m
 
 macro_rules! loops {
     ($($name:literal: $function:ident, $count:literal;)*) => {
-        /// The loop of this name over numbers of this type: an activation, or its gradient, whose name ends in `_data`.
+        /// The loop of this name over numbers of this type: an activation, or its gradient, with a name that ends in
+        /// `_data`.
         #[must_use]
         pub fn activation(name: &str, dtype: DType) -> Option<StridedLoop> {
             match name {

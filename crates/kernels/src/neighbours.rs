@@ -9,16 +9,16 @@ use std::sync::Arc;
 use weft_array::{Blocked, DType};
 use weft_engine::Cause;
 
-/// What is done with the sums.
+/// The use of the sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Neighbours {
     /// Nothing.
     Sum,
     /// Elements are multiplied by powers of sums of squares: `x * (scale * sum + shift) ** power`.
     Normal {
-        /// What sums are multiplied by.
+        /// The factor of sums.
         scale: f64,
-        /// What is added to them.
+        /// Their addend.
         shift: f64,
         /// The power.
         power: f64,
@@ -116,7 +116,7 @@ struct Rows<'a, T> {
 
 impl<T> Rows<'_, T> {
     fn row(&mut self, channel: usize) -> &mut [T] {
-        // SAFETY: whoever made it has these elements of each channel to themselves.
+        // SAFETY: its maker has these elements of each channel alone.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(channel * self.apart), self.count) }
     }
 }

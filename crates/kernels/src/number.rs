@@ -3,7 +3,7 @@
 use crate::buffer::Plain;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub};
 
-/// What kernels compute with.
+/// The numbers of kernels.
 pub(crate) trait Number:
     Plain
     + Default
@@ -55,7 +55,7 @@ macro_rules! number {
     };
 }
 
-/// What is made for the type of numbers that a dtype stands for, under a name of its own; nothing for other dtypes.
+/// The kernel for a dtype's type of numbers, under a name of its own; nothing for other dtypes.
 macro_rules! of_dtype {
     ($dtype:expr, $type:ident => $made:expr) => {
         match $dtype {
@@ -107,7 +107,7 @@ pub(crate) struct Matrix<T> {
 ///
 /// # Safety
 ///
-/// The matrices are inside of what they point to, and nobody else has the output.
+/// The matrices lie inside of their memory, and the output is the caller's alone.
 pub(crate) unsafe fn multiply<T: Number>(
     [rows, inner, columns]: [usize; 3],
     out: Matrix<T>,

@@ -2,7 +2,7 @@
 
 use crate::number::Number;
 
-/// What activations and cells are made of.
+/// The parts of activations and cells.
 pub(crate) trait Real: Number {
     fn exp(self) -> Self;
     /// The exponential less 1, of a number that is 0 or less.
@@ -46,8 +46,8 @@ fn exponential(x: f32) -> (f32, [f32; 2]) {
 
 #[allow(clippy::inline_always)] // see `vectors`
 impl Real for f32 {
-    /// By the nearest power of 2 and a polynomial of the rest: to the last bit or two, without a branch, so that several
-    /// are computed at a time. Numbers whose exponential is less than the smallest normal one give 0.
+    /// By the nearest power of 2 and a polynomial of the rest: to the last bit or two, without a branch, so that
+    /// several are computed at a time. Numbers with an exponential less than the smallest normal one give 0.
     #[inline(always)]
     fn exp(self) -> Self {
         let (more, [half, other]) = exponential(self);
@@ -81,8 +81,9 @@ impl Real for f32 {
         sum * square * part + (part + part)
     }
 
-    /// By the exponential of half the square, whose rounding is made good, and a polynomial of the ratio to it, which was fitted
-    /// up to where the exponential is 0: to some `4e-7` of the smaller one of the probability and its complement.
+    /// By the exponential of half the square, with its rounding made good, and a polynomial of the ratio to it, which
+    /// was fitted up to where the exponential is 0: to some `4e-7` of the smaller one of the probability and its
+    /// complement.
     #[inline(always)]
     fn normal(self) -> (Self, Self) {
         const MIDDLE: f32 = 3.75;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use weft_array::{Blocked, DType};
 use weft_engine::Cause;
 
-/// What is done along the axis.
+/// The computation along the axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Along {
     /// Data to their softmax.
@@ -57,7 +57,7 @@ impl Rows {
 
 struct By<T>(Rows, PhantomData<T>);
 
-/// Elements of which the largest are found side by side.
+/// Elements with their largest ones found side by side.
 const LANES: usize = 32;
 
 /// The largest of some elements but for NaN, which makes a NaN of the sum of powers, and so of all that follows.
@@ -147,7 +147,7 @@ impl<T: Real> By<T> {
         }
     }
 
-    /// Computes a line whose elements are apart: they are brought together before.
+    /// Computes a line of elements that are apart: they are brought together before.
     fn line_apart(&self, inputs: [&[T]; 2], out: &mut [T], start: usize) {
         let (length, step) = (self.0.length, self.0.inner);
         with_own(3 * length, |own: &mut [T]| {

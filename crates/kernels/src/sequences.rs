@@ -13,7 +13,7 @@ use std::sync::Arc;
 use weft_array::{Blocked, DType};
 use weft_engine::Cause;
 
-/// Of which cells a layer is.
+/// The cells of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Long short-term memories.
@@ -86,7 +86,7 @@ impl Sequence {
         }
     }
 
-    /// The number of each step, in the order in which they are taken.
+    /// The number of each step, in the order of their taking.
     fn order(&self) -> impl DoubleEndedIterator<Item = usize> {
         let (steps, reverse) = (self.steps, self.reverse);
         (0..steps).map(move |at| if reverse { steps - 1 - at } else { at })
@@ -119,7 +119,7 @@ impl<'a, T: Real> Block<'a, T> {
     ///
     /// # Safety
     ///
-    /// Operands are as the sequence says, and nobody writes to these rows.
+    /// Operands are as the sequence says, and these rows are not written to.
     unsafe fn read(&self, array: usize, step: usize, times: usize) -> &'a [T] {
         let (from, count) = self.at(step, times);
         // SAFETY: the caller's promise.
@@ -130,14 +130,14 @@ impl<'a, T: Real> Block<'a, T> {
     ///
     /// # Safety
     ///
-    /// As above; nobody else knows these rows.
+    /// As above; these rows are the caller's alone.
     unsafe fn write(&self, array: usize, step: usize, times: usize) -> &'a mut [T] {
         let (from, count) = self.at(step, times);
         // SAFETY: the caller's promise.
         unsafe { slice_mut(self.arrays[array], from, count) }
     }
 
-    /// The state before a step: a row of results, or what there was before the first.
+    /// The state before a step: a row of results, or the initial state before the first.
     ///
     /// # Safety
     ///

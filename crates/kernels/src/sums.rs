@@ -37,7 +37,8 @@ impl Sum {
                 *total += more;
             }
         }
-        // What comes of the sums is hidden from the loop: the compiler would choose its vectors by that, and take short ones.
+        // The use of the sums is hidden from the loop: the compiler would choose its vectors by that, and take short
+        // ones.
         self.lanes = black_box(lanes);
         let mut given = [T::ZERO; N];
         for at in whole..of[0].len() {

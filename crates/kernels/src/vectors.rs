@@ -53,7 +53,7 @@ fn taken() -> Kind {
     })
 }
 
-/// Calls what is compiled for this processor's vectors.
+/// Calls the version for this processor's vectors.
 #[inline]
 pub(crate) fn widest<R>(body: impl FnOnce() -> R) -> R {
     taken().arch.dispatch(body)

@@ -48,7 +48,7 @@ impl Window {
         (at < self.lengths[axis]).then_some(at)
     }
 
-    /// The windows along the last axis whose element at a place is in the data, among those of a range.
+    /// The windows along the last axis, among those of a range, with their element at a place in the data.
     pub(crate) fn inside(&self, place: usize, from: usize, to: usize) -> (usize, usize) {
         let (stride, apart) = (self.stride[2], place * self.dilation[2]);
         let first = self.before[2].saturating_sub(apart).div_ceil(stride);

@@ -8,7 +8,7 @@ use crate::symbols::Status;
 use std::mem::replace;
 
 impl Communicator {
-    /// Tells all ranks what this one is about to do, and hears the same from them.
+    /// Tells all ranks the next call of this one, and hears theirs.
     pub(crate) fn agree(&self, call: &mut Call<'_>) -> Result<(), Halt> {
         let (size, own) = (self.settings().size, self.settings().rank);
         let number = call.flight.number.unwrap_or(0);
@@ -75,7 +75,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// Tells the receiver of a message what comes.
+    /// Tells the receiver of a message its header.
     pub(crate) fn announce(&self, call: &mut Call<'_>, to: i32, tag: i32) -> Result<(), Halt> {
         let job = call.job;
         let rank = usize::try_from(to).unwrap_or(0);
@@ -86,7 +86,7 @@ impl Communicator {
         self.pass_header(call, rank, || Header::new(job, 0).encode(), post).map(drop)
     }
 
-    /// Hears from the sender of a message what comes, and compares.
+    /// Hears a message's header from its sender, and compares.
     pub(crate) fn expect(&self, call: &mut Call<'_>, from: i32, tag: i32) -> Result<(), Halt> {
         let job = call.job;
         let rank = usize::try_from(from).unwrap_or(0);

@@ -12,11 +12,11 @@ use std::time::Duration;
 /// How long a message may come after the notice that its sender has ended.
 const LATE: Duration = Duration::from_secs(1);
 
-/// What a communicator is made of.
+/// The base of a communicator.
 pub struct Settings {
     /// Its name, for messages.
     pub name: String,
-    /// A duplicate for what is asked for.
+    /// A duplicate for the calls.
     pub data: Handle,
     /// A duplicate for headers and notices.
     pub control: Handle,
@@ -41,23 +41,23 @@ struct State {
     /// Collectives that have begun, and that are complete.
     begun: u64,
     completed: u64,
-    /// After how many collectives a rank has ended, and what it said.
+    /// The number of collectives before a rank's end, and its words.
     left: Vec<Option<(u64, String)>>,
 }
 
-/// A communicator of MPI's, of which ops make use one after another.
+/// A communicator of MPI's, used by one op after another.
 pub struct Communicator {
     pub(crate) library: Arc<Library>,
     settings: Settings,
     peers: Peers,
     owner: u32,
     state: Mutex<State>,
-    /// Held by who looks for notices.
+    /// Held during a look for notices.
     looking: Mutex<()>,
 }
 
 impl Communicator {
-    /// A communicator on two duplicates that nobody else uses.
+    /// A communicator on two duplicates of its own.
     #[must_use]
     pub fn new(library: Arc<Library>, mut settings: Settings) -> Self {
         let mut processes = std::mem::take(&mut settings.processes);
@@ -79,7 +79,7 @@ impl Communicator {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it was made of.
+    /// Its base.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -151,7 +151,7 @@ impl Communicator {
 
     fn tell(&self, notice: &Notice) {
         let Settings { control, rank, size, .. } = self.settings;
-        // Who cannot be told finds out by its time limit.
+        // A rank that cannot be told finds out by its time limit.
         let _ = notice.send(&self.library, control, rank, size);
     }
 
@@ -179,8 +179,8 @@ impl Communicator {
     ///
     /// # Safety
     ///
-    /// The job and the memory are the same each time, and the call is not out. `from` and `to` are valid for what the job
-    /// reads and writes, and nobody else touches them until it is out; after an error that is
+    /// The job and the memory are the same each time, and the call is not out. `from` and `to` are valid for the job's
+    /// reads and writes, and are not touched elsewhere until it is out; after an error that is
     /// [abandoned](MpiError::is_abandoned), ever. Where they are equal the job works in place.
     pub unsafe fn carry_on(
         &self,
@@ -274,7 +274,7 @@ impl Communicator {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(error) => {
-                    // Nobody knows what has become of the request.
+                    // The fate of the request is unknown.
                     let reason = format!("{}: {error}", call.job.describe());
                     return Err(Halt::Failed(Stopped { reason, abandoned: true }));
                 }
@@ -291,7 +291,7 @@ impl Communicator {
         }
     }
 
-    /// Takes back what can be taken back: a receipt for which nothing has come. Answers whether it could.
+    /// Takes back a receipt that nothing has come for. Answers whether it could.
     fn take_back(&self, job: &Job, request: &mut u64, status: &mut Status) -> bool {
         if !matches!(job.work, Work::Receive { .. }) {
             return false;

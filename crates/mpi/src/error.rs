@@ -14,7 +14,7 @@ pub enum MpiError {
     Call {
         /// Its name.
         function: &'static str,
-        /// What MPI says of it.
+        /// MPI's words for it.
         text: String,
     },
     /// The communicator was closed.

@@ -42,7 +42,7 @@ pub(crate) enum Phase {
 /// alone. Unless it is [taken back](Self::back) it stays allocated for good.
 pub(crate) struct Lent<T>(NonNull<T>);
 
-// SAFETY: it is a box that is nobody else's, but for MPI, which may be called from the thread that has it.
+// SAFETY: it is a box that only MPI shares, which may be called from the thread that has it.
 unsafe impl<T: Send> Send for Lent<T> {}
 
 impl<T> Lent<T> {
@@ -61,7 +61,7 @@ impl<T> Lent<T> {
     ///
     /// MPI is done with it.
     pub(crate) unsafe fn back(self) -> T {
-        // SAFETY: it was made of a box, which nobody else has any more.
+        // SAFETY: it was made of a box, which is not shared any more.
         *unsafe { Box::from_raw(self.0.as_ptr()) }
     }
 }
@@ -70,7 +70,7 @@ impl<T> Lent<T> {
 pub(crate) struct Headers {
     pub(crate) sent: header::Bytes,
     pub(crate) received: Vec<header::Bytes>,
-    /// Of each rank, that of what comes and that of what goes.
+    /// Of each rank, that of incoming data and that of outgoing data.
     pub(crate) requests: Vec<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Headers {
     }
 }
 
-/// What has come of a call for now.
+/// The state of a call for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carried {
     /// It is complete on this rank.
@@ -108,7 +108,7 @@ pub(crate) enum Halt {
     Failed(Stopped),
 }
 
-/// What a call has come to, in words, and whether MPI may still touch its memory.
+/// The outcome of a call, in words, and whether MPI may still touch its memory.
 pub(crate) struct Stopped {
     pub(crate) reason: String,
     pub(crate) abandoned: bool,
@@ -119,7 +119,7 @@ impl Halt {
         Self::Failed(Stopped { reason, abandoned: false })
     }
 
-    /// The same, of a call whose own memory MPI has not seen.
+    /// The same, of a call with memory that MPI has not seen.
     pub(crate) fn without_memory(self) -> Self {
         match self {
             Self::Failed(Stopped { reason, .. }) => Self::failed(reason),

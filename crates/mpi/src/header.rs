@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 /// The tag of collectives' headers on *control*.
 pub(crate) const TAG: i32 = 1;
-/// What is added to a message's tag for that of its header.
+/// The offset of a header's tag from its message's.
 pub(crate) const MESSAGE_TAGS: i32 = 16;
-/// Bytes of a header, whatever it says: small enough to be sent eagerly.
+/// Bytes of any header: small enough to be sent eagerly.
 pub(crate) const BYTES: usize = 512;
 /// Where the text starts: the signature, a line end, the place.
 const TEXT: usize = 8;
 
 pub(crate) type Bytes = [u8; BYTES];
 
-/// What a rank says it does.
+/// A rank's statement of its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     number: u64,
@@ -58,7 +58,7 @@ impl Header {
         self.number == other.number && self.signature == other.signature
     }
 
-    /// What it does and where, in words.
+    /// The call and its place, in words.
     pub(crate) fn describe(&self) -> String {
         if self.place.is_empty() { self.signature.clone() } else { format!("{} at {}", self.signature, self.place) }
     }
@@ -67,7 +67,7 @@ impl Header {
 /// Ranks that differ are listed up to so many groups.
 const GROUPS: usize = 8;
 
-/// Says which ranks do what; those that do the same from the same place together.
+/// Tells the call of each rank; those with the same call from the same place together.
 pub(crate) fn tell(headers: &[Header]) -> String {
     let mut groups: Vec<(&Header, Vec<usize>)> = Vec::new();
     for (rank, header) in headers.iter().enumerate() {

@@ -11,19 +11,19 @@ pub enum Work {
         /// MPI's operation.
         op: Handle,
     },
-    /// Every rank has what the root has.
+    /// Every rank has the root's data.
     Broadcast {
         /// The rank that gives.
         root: i32,
     },
-    /// Every rank has what all have, one after another.
+    /// Every rank has all ranks' data, one after another.
     AllGather,
     /// Each rank has its part of the reduction of all.
     ReduceScatter {
         /// MPI's operation.
         op: Handle,
     },
-    /// Each rank has what the others had for it.
+    /// Each rank has the others' data for it.
     AllToAll,
     /// A message leaves.
     Send {
@@ -43,7 +43,7 @@ pub enum Work {
     Barrier,
 }
 
-/// Where a call was made: in words, or as what finds the words when somebody asks.
+/// Where a call was made: in words, or as a function that finds them on request.
 pub enum Place {
     /// In words: `train.py:12`.
     Known(String),
@@ -52,7 +52,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// In words; empty if nobody knows.
+    /// In words; empty if unknown.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -72,7 +72,7 @@ pub struct Job {
     pub datatype: Handle,
     /// Bytes that go from this rank or come to it, whichever are more: long transfers are polled for longer.
     pub bytes: usize,
-    /// What must be the same on all ranks, in words: `all_reduce(sum) of float32 (3, 4)`.
+    /// The part that must be the same on all ranks, in words: `all_reduce(sum) of float32 (3, 4)`.
     pub signature: Arc<str>,
     /// Where it was pushed, for headers and messages.
     pub place: Place,
@@ -85,7 +85,7 @@ impl Job {
         matches!(self.work, Work::Send { .. } | Work::Receive { .. })
     }
 
-    /// What is done and where, in words.
+    /// The call and its place, in words.
     #[must_use]
     pub fn describe(&self) -> String {
         match self.place.describe() {

@@ -1,4 +1,5 @@
-//! MPI, found at run time: collectives on memory whose accesses the caller orders. Knows no engine, no arrays, no Python.
+//! MPI, found at run time: collectives on memory; the caller orders the accesses. Knows no engine, no arrays, no
+//! Python.
 //!
 //! # Protocol
 //!

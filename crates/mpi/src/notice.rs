@@ -5,12 +5,12 @@ use crate::{Handle, MpiError};
 
 /// The tag of notices on *control*.
 const TAG: i32 = 2;
-/// Bytes of a notice, whatever it says: small enough to be sent eagerly.
+/// Bytes of any notice: small enough to be sent eagerly.
 const BYTES: usize = 1024;
 /// Where its text starts.
 const TEXT: usize = 16;
 
-/// What a rank says of itself.
+/// A rank's statement on itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// It takes part in nothing any more.
@@ -74,7 +74,7 @@ impl Notice {
         }
         let mut bytes = [0; BYTES];
         let count = i32::try_from(BYTES).unwrap_or(0);
-        // SAFETY: it is there, so nobody waits; there is room for it.
+        // SAFETY: it is there, so there is no wait; there is room for it.
         unsafe { library.recv(bytes.as_mut_ptr().cast(), count, library.constants.byte, any, TAG, control, status) }?;
         Ok(Some(Self::decode(&bytes)))
     }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 /// Polls one right after another, before the processor is offered to others.
 const EAGER: u32 = 200;
-/// How long the processor is offered and not left: what most collectives take.
+/// How long the processor is offered and not left: the time of most collectives.
 const BUSY: Duration = Duration::from_millis(2);
 /// How many bytes a transfer is taken to move in a second, at least.
 const BYTES_PER_SECOND: f64 = 1e9;
-/// When what takes long has turned out to be a wait for somebody.
+/// When a long call has turned out to be a wait for another rank.
 const LONG: Duration = Duration::from_millis(100);
 
 const NAP: Duration = Duration::from_micros(20);

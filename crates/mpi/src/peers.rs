@@ -11,7 +11,7 @@ impl Peers {
     }
 }
 
-/// Whether a process runs. One that has ended and that nobody has asked for yet does not.
+/// Whether a process runs. One that has ended and is not yet reaped does not.
 #[cfg(target_os = "linux")]
 fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
@@ -20,7 +20,7 @@ fn is_alive(pid: u32) -> bool {
     !matches!(state, Some('Z' | 'X'))
 }
 
-/// Whether a process runs, or has ended and nobody has asked for it yet.
+/// Whether a process runs, or has ended and is not yet reaped.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_alive(pid: u32) -> bool {
     use std::ffi::c_int;
@@ -29,7 +29,7 @@ fn is_alive(pid: u32) -> bool {
     }
     const ESRCH: i32 = 3;
     let Ok(pid) = c_int::try_from(pid) else { return false };
-    // SAFETY: the C library's function; signal 0 is sent to nobody.
+    // SAFETY: the C library's function; signal 0 reaches no process.
     (unsafe { kill(pid, 0) }) == 0 || std::io::Error::last_os_error().raw_os_error() != Some(ESRCH)
 }
 

@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A handle of MPI's: of a communicator, a datatype, an operation.
 pub type Handle = usize;
 
-/// Where MPI writes what it says of a message: larger than any implementation's.
+/// Where MPI writes its status of a message: larger than any implementation's.
 pub(crate) type Status = [u64; 16];
 
 /// Room for MPI's texts of errors.
 const TEXT: usize = 8192;
 
-/// What a library of MPI's says in numbers.
+/// The constants of a library of MPI's.
 #[derive(Debug, Clone, Copy)]
 pub struct Constants {
     /// `MPI_IN_PLACE`.
@@ -54,7 +54,7 @@ macro_rules! symbols {
 
         #[cfg(test)]
         impl Symbols {
-            /// Functions all of which answer with an error.
+            /// Functions that all answer with an error.
             pub(crate) fn refusing() -> Self {
                 unsafe extern "C" fn say(_: c_int, _: *mut c_char, length: *mut c_int) -> c_int {
                     // SAFETY: there is room for the length.
@@ -79,7 +79,7 @@ macro_rules! symbols {
                 ///
                 /// # Safety
                 ///
-                /// What MPI asks of its arguments.
+                /// MPI's own conditions on its arguments.
                 #[allow(clippy::too_many_arguments)] // MPI's
                 pub(crate) unsafe fn $field(&self, $($argument: $kind),*) -> Result<(), MpiError> {
                     let _turn = self.turn();
@@ -129,7 +129,7 @@ fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
         .ok_or_else(|| MpiError::Library(format!("{path} has loaded none of {}", NAMES.join(", "))))
 }
 
-/// A library of MPI's, initialised by somebody else.
+/// A library of MPI's, initialised elsewhere.
 pub struct Library {
     symbols: Symbols,
     pub(crate) constants: Constants,
@@ -174,7 +174,7 @@ impl Library {
         MpiError::Call { function, text }
     }
 
-    /// Whether the request is done. What there is to say of its message is then in `status`.
+    /// Whether the request is done. The status of its message is then in `status`.
     pub(crate) fn is_done(&self, request: &mut u64, status: &mut Status) -> Result<bool, MpiError> {
         let mut flag = 0;
         // SAFETY: the request is one of MPI's, the status has room.

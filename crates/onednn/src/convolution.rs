@@ -183,7 +183,7 @@ impl Compiled {
     pub fn new(library: &'static Library, product: Product, shape: &Shape) -> Result<Self, i32> {
         let _alone = library.alone();
         let own = Geometry::of(shape);
-        // What the first, the second and the last operand are, what is asked for them, and their lengths.
+        // The kinds of the first, the second and the last operand, the requests for them, and their lengths.
         let (data, weights, results) = (&own.data, &own.weights, &own.results);
         let operands = match product {
             Product::Results => {
@@ -229,8 +229,8 @@ impl Compiled {
         self.second.between(false)
     }
 
-    /// Of its first, second and last operand how many channels lie side by side where it is as wanted: none for what is not
-    /// data, and for layouts that are not just that.
+    /// Of its first, second and last operand how many channels lie side by side where it is as wanted: none for an
+    /// operand that is no data, and for layouts that are not just that.
     #[must_use]
     pub fn lanes(&self) -> [Option<usize>; 3] {
         [&self.first, &self.second, &self.out].map(Operand::lanes)
@@ -259,7 +259,7 @@ impl Compiled {
     ///
     /// # Safety
     ///
-    /// The pointers are to arrays of the convolution's shapes; the output is nobody else's.
+    /// The pointers are to arrays of the convolution's shapes; the output is not shared.
     pub unsafe fn run(
         &self,
         first: *mut u8,

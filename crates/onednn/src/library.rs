@@ -161,7 +161,7 @@ struct Stream(Handle);
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(library) = library() {
-            // SAFETY: it is nobody else's, and the thread, which ends, has waited for all that it ran.
+            // SAFETY: it is not shared, and the thread, which ends, has waited for all that it ran.
             unsafe { (library.functions.stream_destroy)(self.0) };
         }
     }
@@ -209,7 +209,7 @@ impl Library {
         &self.path
     }
 
-    /// Until this is dropped, what the library does for this thread takes no others.
+    /// Until this is dropped, the library's work for this thread takes no others.
     pub(crate) fn alone(&self) -> Alone {
         Alone::of(self.threads)
     }

@@ -12,7 +12,7 @@ pub(crate) struct Description {
     library: &'static Library,
 }
 
-// SAFETY: nobody changes a description.
+// SAFETY: a description does not change.
 unsafe impl Send for Description {}
 // SAFETY: as above.
 unsafe impl Sync for Description {}
@@ -23,12 +23,12 @@ impl Description {
         Self::dense(library, lengths, (0..lengths.len()).rev())
     }
 
-    /// Of dense data whose channels, along the second axis, lie side by side: element by element.
+    /// Of dense data with its channels, along the second axis, side by side: element by element.
     pub(crate) fn channels_last(library: &'static Library, lengths: &[usize]) -> Result<Self, i32> {
         Self::dense(library, lengths, [1].into_iter().chain((2..lengths.len()).rev()).chain([0]))
     }
 
-    /// Of a dense array whose axes come in this order, the closest elements first.
+    /// Of a dense array with its axes in this order, the closest elements first.
     fn dense(library: &'static Library, lengths: &[usize], axes: impl Iterator<Item = usize>) -> Result<Self, i32> {
         let (dims, count) = dims(lengths);
         let mut strides: Dims = [0; 12];
@@ -38,14 +38,14 @@ impl Description {
             step *= i64::try_from(lengths[axis]).unwrap_or(i64::MAX).max(1);
         }
         let mut handle = ptr::null_mut();
-        // SAFETY: both arrays have twelve numbers, of which `count` are read; the handle is written to.
+        // SAFETY: both arrays have twelve numbers, and `count` are read; the handle is written to.
         let status = unsafe {
             (library.functions.desc_with_strides)(&raw mut handle, count, dims.as_ptr(), F32, strides.as_ptr())
         };
         Self::made(library, handle, status)
     }
 
-    /// Of whatever layout the library likes.
+    /// Of the library's own choice of layout.
     pub(crate) fn any(library: &'static Library, lengths: &[usize]) -> Result<Self, i32> {
         let (dims, count) = dims(lengths);
         let mut handle = ptr::null_mut();
@@ -73,14 +73,14 @@ impl Description {
 
     fn number(&self, what: c_int) -> Option<c_int> {
         let mut found: c_int = 0;
-        // SAFETY: the description lives, and what is asked for is such a number.
+        // SAFETY: the description lives, and the answer is such a number.
         let status = unsafe { (self.library.functions.desc_query)(self.handle, what, (&raw mut found).cast()) };
         (status == SUCCESS).then_some(found)
     }
 
     fn numbers(&self, what: c_int) -> Option<Dims> {
         let mut found: *const Dims = ptr::null();
-        // SAFETY: the description lives, and what is asked for are twelve numbers, which it lends.
+        // SAFETY: the description lives, and the answer is twelve numbers, which it lends.
         unsafe {
             let status = (self.library.functions.desc_query)(self.handle, what, (&raw mut found).cast());
             if status == SUCCESS { found.as_ref().copied() } else { None }
@@ -132,7 +132,7 @@ impl Description {
 
 impl Drop for Description {
     fn drop(&mut self) {
-        // SAFETY: it is nobody else's.
+        // SAFETY: it is not shared.
         unsafe { (self.library.functions.desc_destroy)(self.handle) };
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn is_data(which: c_int) -> bool {
     !matches!(which, arg::WEIGHTS | arg::DIFF_WEIGHTS)
 }
 
-/// What lays an array out anew.
+/// A primitive that lays an array out anew.
 enum Between {
     /// A primitive of the library's.
     Reorder(Primitive),
@@ -55,7 +55,8 @@ impl Operand {
         Ok(Self { which, plain, wanted, between, lanes })
     }
 
-    /// How many channels lie side by side where it is as wanted: none for what is no data, and for layouts that are not just that.
+    /// How many channels lie side by side, if it is as wanted: none for an operand that is no data, and for layouts
+    /// that are not just that.
     pub(crate) fn lanes(&self) -> Option<usize> {
         self.lanes
     }
@@ -79,8 +80,8 @@ impl Operand {
     ///
     /// # Safety
     ///
-    /// The pointers are to an array of its lengths, to as many bytes as it takes as wanted, which nobody else knows, and to
-    /// scratch memory.
+    /// The pointers are to an array of its lengths, to as many bytes as it takes as wanted, not shared, and to scratch
+    /// memory.
     pub(crate) unsafe fn lay_out(&self, given: *mut u8, to: *mut u8, scratch: *mut u8) -> Result<(), i32> {
         // SAFETY: the caller's promise.
         unsafe { self.go([&self.plain, &self.wanted], given, to, scratch) }

@@ -13,7 +13,7 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Calls what makes one, with attributes by which scratch memory is the caller's.
+    /// Calls the maker of one, with attributes that make scratch memory the caller's.
     pub(crate) fn make(library: &'static Library, make: impl FnOnce(*mut Handle, Handle) -> i32) -> Result<Self, i32> {
         let functions = &library.functions;
         let (mut handle, mut attributes) = (ptr::null_mut(), ptr::null_mut());
@@ -34,7 +34,7 @@ impl Planned {
 
     /// The layout that it wants for an operand.
     pub(crate) fn wants(&self, what: c_int) -> Result<Description, i32> {
-        // SAFETY: the description lives, and what it lends lives as long.
+        // SAFETY: the description lives, and its loans live as long.
         let lent = unsafe { (self.library.functions.pd_query_md)(self.handle, what, 0) };
         if lent.is_null() { Err(-1) } else { Description::lent(self.library, lent) }
     }
@@ -42,7 +42,7 @@ impl Planned {
     /// Whether it is code made for just this, rather than products of columns or a loop for any layout.
     pub(crate) fn is_made_for_it(&self) -> bool {
         let mut name: *const c_char = ptr::null();
-        // SAFETY: the description lives, and what is asked for is a string, which it lends.
+        // SAFETY: the description lives, and the answer is a string, which it lends.
         unsafe {
             let status = (self.library.functions.pd_query)(self.handle, query::NAME, 0, (&raw mut name).cast());
             if status != SUCCESS || name.is_null() {
@@ -80,7 +80,7 @@ pub(crate) struct Primitive {
     library: &'static Library,
 }
 
-// SAFETY: an execution does not change a primitive whose scratch memory is the caller's.
+// SAFETY: an execution does not change a primitive without scratch memory of its own.
 unsafe impl Send for Primitive {}
 // SAFETY: as above.
 unsafe impl Sync for Primitive {}
@@ -105,8 +105,8 @@ impl Primitive {
     ///
     /// # Safety
     ///
-    /// The pointers are to memory as described, which nobody else changes, or has if it is written; `scratch` is to as
-    /// many bytes as it takes.
+    /// The pointers are to memory as described, not changed elsewhere, and not shared if it is written; `scratch` is to
+    /// as many bytes as it takes.
     pub(crate) unsafe fn run(&self, operands: &[(c_int, &Description, *mut u8)], scratch: *mut u8) -> Result<(), i32> {
         let (library, functions) = (self.library, &self.library.functions);
         let _alone = library.alone();
@@ -134,7 +134,7 @@ impl Primitive {
             }
         }
         for each in made {
-            // SAFETY: nobody else has it.
+            // SAFETY: it is not shared.
             unsafe { (functions.memory_destroy)(each.memory) };
         }
         if status == SUCCESS { Ok(()) } else { Err(status) }

@@ -19,7 +19,7 @@ pub(crate) const FORWARD_TRAINING: c_int = 64;
 pub(crate) const DIRECT: c_int = 1;
 pub(crate) const USER_SCRATCHPAD: c_int = 1;
 
-/// What is asked of a primitive's description, or of one of memory.
+/// The questions to a primitive's description, or to one of memory.
 pub(crate) mod query {
     use std::ffi::c_int;
 

@@ -1,9 +1,9 @@
-//! Images whose channels lie in rows, or last: matrices, which are transposed. The library's own reorders do that element by element
-//! and take as long as a small convolution; it is fast where channels lie in blocks of vectors.
+//! Images with their channels in rows, or last: matrices, which are transposed. The library's own reorders do that
+//! element by element and take as long as a small convolution; it is fast where channels lie in blocks of vectors.
 
 /// Elements of a vector.
 const WIDE: usize = 4;
-/// Columns of a strip, whose lines stay in the fastest cache until they are full: as many elements as a line has.
+/// Columns of a strip: its lines stay in the fastest cache until they are full, as many elements as a line has.
 const STRIP: usize = 16;
 
 /// Transposes matrices: `to[matrix][column][row] = from[matrix][row][column]`.
@@ -35,7 +35,7 @@ fn strip(from: &[f32], to: &mut [f32], [rows, columns]: [usize; 2], start: usize
     }
 }
 
-/// Four rows of four elements, whose first ones are so many elements apart.
+/// Four rows of four elements, with so many elements between the first ones.
 #[inline]
 #[cfg(target_arch = "x86_64")]
 fn tile(from: &[f32], apart: usize, to: &mut [f32], wide: usize) {

@@ -11,30 +11,30 @@ use crate::sharing::{Successions, critical_path, edges, successions, too_long};
 use crate::storage::Storages;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// An arena, and an order in which it is enough.
+/// An arena, and an order that it is enough for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The ops, one after the other.
     pub order: Vec<usize>,
     /// The storage of each value. Values of one storage lie in one place, one after the other, or are the same bytes.
     pub storages: Vec<usize>,
-    /// Where each value lies in the arena; None for what is outside.
+    /// The place of each value in the arena; None for values outside.
     pub offsets: Vec<Option<u64>>,
     /// Where each op's workspace lies; None where it needs none.
     pub workspaces: Vec<Option<u64>>,
-    /// The input, by its place in the list of its op, in whose memory each value is made.
+    /// The input, by its place in the list of its op, that gives each value its memory.
     pub taken: Vec<Option<usize>>,
     /// The arena's size.
     pub nbytes: u64,
     /// The most bytes that are live at the same time in this plan, sizes not rounded.
     pub peak_live_nbytes: u64,
-    /// What sharing memory orders: ops that must be done before others begin, beside their dependencies.
+    /// The order by shared memory: ops that must be done before others begin, beside their dependencies.
     pub edges: Vec<(usize, usize)>,
     /// The cost of the longest way through the ops, without these edges and with them.
     pub critical_path: (u64, u64),
 }
 
-/// Plans a network: several orders, of which the one with the smallest arena is kept.
+/// Plans a network: of several orders, the one with the smallest arena is kept.
 ///
 /// # Examples
 ///
@@ -58,7 +58,7 @@ pub fn plan_network(network: &Network, settings: &Settings<'_>) -> Result<Plan, 
     plan_network_also(network, None, settings)
 }
 
-/// The same, where one more order is tried if it is one in which the ops may run.
+/// The same, with one more order to try if the ops may run in it.
 ///
 /// # Errors
 ///
@@ -77,8 +77,8 @@ pub fn plan_network_also(
 /// How many schedules get offsets.
 const PLACED: usize = 3;
 
-/// The best plan of these serial schedules or, where sharing memory would cost too much in all, of parallel ones, and of serial
-/// ones whose values share memory only where that costs little: that takes so many turns.
+/// The best plan of these serial schedules or, where sharing memory would cost too much in all, of parallel ones, and
+/// of serial ones with memory shared only where that costs little: that takes so many turns.
 pub(crate) fn plan_schedules(
     linked: &Linked<'_>,
     serial: Vec<Schedule>,
@@ -95,7 +95,7 @@ pub(crate) fn plan_schedules(
     if let Some(plan) = best_of(linked, &serial, (longest, 1), None, settings)? {
         return Ok(plan);
     }
-    // Whatever overlaps in one of these shares nothing, so the longest way is no longer than the schedule.
+    // Values that overlap in one of these share nothing, so the longest way is no longer than the schedule.
     let mut parallel = vec![
         Schedule::early(linked),
         Schedule::late(linked, shortest),
@@ -170,8 +170,8 @@ fn best_of(
 /// How often values that would make the way too long are kept apart, and all is placed anew.
 pub(crate) const TURNS: usize = 8;
 
-/// Offsets for the storages of a schedule, of which those share memory that make no way longer than this, in an arena below
-/// this size; None if that was not found.
+/// Offsets for the storages of a schedule in an arena below this size: storages share memory where no way becomes
+/// longer than this; None if none was found.
 fn place_within(
     linked: &Linked<'_>,
     (schedule, storages): (&Schedule, &Storages),
@@ -205,7 +205,7 @@ fn place_within(
     Ok(None)
 }
 
-/// Offsets for the storages of a schedule, and which storages have bytes of which before.
+/// Offsets for the storages of a schedule, and the successions of storages on the same bytes.
 fn place(
     linked: &Linked<'_>,
     schedule: &Schedule,
@@ -237,7 +237,7 @@ fn place(
     let successions = successions(storages, &offsets);
     let edges = edges(linked, storages, &successions);
     let paths = [&[][..], &edges].map(|edges| critical_path(linked, &schedule.order, edges));
-    // What takes no memory lies anywhere in it.
+    // A storage without bytes lies anywhere in it.
     let offset = |at: usize| if storages.all[at].external { None } else { Some(offsets[at].unwrap_or(0)) };
     let plan = Plan {
         order: schedule.order.clone(),

@@ -84,10 +84,10 @@ pub enum PlanError {
     /// An op of a graph names a value, or a value an op, that is not there.
     #[error("{what}")]
     Graph {
-        /// What is wrong, with names.
+        /// The fault, with names.
         what: String,
     },
-    /// No choice of what to recompute fits the limit.
+    /// No choice of recomputed ops fits the limit.
     #[error(
         "memory_limit is {limit} bytes, but the least that recomputation reaches is {best} bytes, and no plan takes \
          less than {bound} bytes: op {op} alone needs them"
@@ -102,7 +102,7 @@ pub enum PlanError {
         /// The op that needs the bound.
         op: String,
     },
-    /// Whoever asked gave up.
+    /// The caller gave up.
     #[error("planning was interrupted")]
     Interrupted,
 }

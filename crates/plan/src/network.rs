@@ -2,12 +2,12 @@
 
 use crate::error::PlanError;
 
-/// A value: what an op makes, or what comes from outside.
+/// A value: an op's result, or one from outside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Value {
-    /// Bytes; 0 for what takes no memory.
+    /// Bytes; 0 for a value without memory.
     pub size: u64,
-    /// It lies in memory of somebody else's: an argument, a state. It gets no offset.
+    /// It lies in foreign memory: an argument, a state. It gets no offset.
     pub external: bool,
     /// It is wanted after the last op: a result keeps its memory to the end, and no op mutates it.
     pub kept: bool,
@@ -38,7 +38,7 @@ pub struct Pair {
 /// An op.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Op {
-    /// What errors call it.
+    /// Its name in errors.
     pub name: String,
     /// The values that it reads.
     pub inputs: Vec<usize>,
@@ -61,7 +61,7 @@ pub struct Op {
 pub struct Network {
     /// The values.
     pub values: Vec<Value>,
-    /// The ops, in an order in which they may run.
+    /// The ops, in a possible order of running.
     pub ops: Vec<Op>,
 }
 
@@ -79,7 +79,7 @@ impl Network {
     }
 }
 
-/// A network, and what follows from it: checked, with all dependencies.
+/// A network, checked, with all its dependencies.
 #[derive(Debug)]
 pub(crate) struct Linked<'a> {
     pub(crate) network: &'a Network,
@@ -187,12 +187,12 @@ impl<'a> Linked<'a> {
         Ok(linked)
     }
 
-    /// What an op costs.
+    /// The cost of an op.
     pub(crate) fn cost(&self, op: usize) -> u64 {
         self.network.ops[op].cost.max(1)
     }
 
-    /// The order in which, of the ops that may come next, that of the lowest rank does; of equals the first.
+    /// The order by rank: of the ops that may come next, the one of the lowest rank does; of equals the first.
     pub(crate) fn by_rank(&self, rank: &[u64]) -> Vec<usize> {
         use std::cmp::Reverse;
         let mut open: Vec<usize> = self.before.iter().map(Vec::len).collect();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The steps of a search for a capacity when no time is given: some minutes.
 const STEPS: u64 = 100_000_000;
 
-/// What a placement has to keep to, and how long it may be looked for.
+/// The limits of a placement, and the time for its search.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// Offsets are multiples of it: a power of two.
@@ -35,15 +35,15 @@ pub struct Placement {
     pub offsets: Vec<u64>,
     /// The size of the memory: the end of the interval that ends last.
     pub nbytes: u64,
-    /// What no placement is smaller than: the peak of live bytes, sizes rounded up to the alignment.
+    /// The lower bound of placements: the peak of live bytes, sizes rounded up to the alignment.
     pub bound: u64,
 }
 
 /// Finds offsets for intervals, so that no two of them that are live at the same time share a byte.
 ///
-/// Interval `i` is live in `lower[i]..upper[i]` and takes `size[i]` bytes. What has no size or no lifetime conflicts
-/// with nothing, and lies at 0. Without `seconds` or a `capacity` that is not met, the best of several placements by rule
-/// is taken: some 50 ms for hundreds of intervals, one walk along time for hundreds of thousands.
+/// Interval `i` is live in `lower[i]..upper[i]` and takes `size[i]` bytes. An interval without size or lifetime
+/// conflicts with nothing, and lies at 0. Without `seconds` or a `capacity` that is not met, the best of several
+/// placements by rule is taken: some 50 ms for hundreds of intervals, one walk along time for hundreds of thousands.
 ///
 /// # Examples
 ///
@@ -62,7 +62,7 @@ pub fn plan_offsets(lower: &[i64], upper: &[i64], size: &[u64], options: &Option
     placed(&Problem::new(lower, upper, size, options.alignment)?, options)
 }
 
-/// The same by rule alone, for intervals of which these pairs share no byte either; None if there are too many to compare.
+/// The same by rule alone, where these pairs of intervals share no byte either; None if there are too many to compare.
 ///
 /// # Examples
 ///
@@ -101,7 +101,7 @@ fn placed(problem: &Problem, options: &Options<'_>) -> Result<Placement, PlanErr
     Ok(Placement { offsets, nbytes: best.extent, bound })
 }
 
-/// Searches for what is asked for and not there yet.
+/// Searches for the rest of the request.
 fn improve(problem: &Problem, options: &Options<'_>, best: &mut Best) -> Result<(), PlanError> {
     let Options { capacity, seconds, interrupted, .. } = *options;
     if best.extent <= capacity.unwrap_or(problem.bound) {

@@ -12,7 +12,7 @@ const COMPARED: usize = 256;
 ///
 /// # Errors
 ///
-/// If it is no network: ops that wait for each other, or read what nobody makes.
+/// If it is no network: ops that wait for each other, or read a value without a maker.
 pub fn orders_of(network: &Network) -> Result<Vec<Vec<usize>>, PlanError> {
     Ok(op_orders(&Linked::new(network)?, Settings::default().workers))
 }
@@ -35,8 +35,8 @@ pub(crate) fn op_orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> 
     orders
 }
 
-/// Ranks by which, of these ops, results are made as soon as what they take is there, and what they take just before: so
-/// nothing waits to be read once more at the end.
+/// Ranks for these ops: results as soon as their inputs are there, and inputs just before: so nothing waits to be read
+/// once more at the end.
 pub(crate) fn as_needed(linked: &Linked<'_>, of: &[bool]) -> Vec<u64> {
     let order = linked.by_rank(&(0..of.len() as u64).collect::<Vec<_>>());
     let mut level = vec![0_u64; of.len()];
@@ -52,7 +52,7 @@ pub(crate) fn as_needed(linked: &Linked<'_>, of: &[bool]) -> Vec<u64> {
     rank
 }
 
-/// Of the ops that may come next, whatever frees most, or takes least; of equals that of the lowest rank.
+/// Of the ops that may come next, the one that frees most, or takes least; of equals that of the lowest rank.
 fn memory_first(linked: &Linked<'_>, rank: &[u64]) -> Vec<usize> {
     let ops = &linked.network.ops;
     let mut open: Vec<usize> = linked.before.iter().map(Vec::len).collect();
@@ -60,7 +60,7 @@ fn memory_first(linked: &Linked<'_>, rank: &[u64]) -> Vec<usize> {
     let mut ready: std::collections::BTreeSet<(u64, usize)> =
         (0..ops.len()).filter(|&op| open[op] == 0).map(|op| (rank[op], op)).collect();
     let mut order = Vec::with_capacity(ops.len());
-    // A free may need other ops first: what was begun last is ended first, which the rank cannot know.
+    // A free may need other ops first: the last one begun ends first, which the rank cannot know.
     let mut recent = vec![0_usize; ops.len()];
     loop {
         let next = ready
@@ -108,7 +108,7 @@ fn change(linked: &Linked<'_>, reads: &[usize], op: usize) -> i128 {
     made - freed
 }
 
-/// Ranks by a walk from the last ops back to what each needs, the longest way first.
+/// Ranks by a walk from the last ops back to the needs of each, the longest way first.
 fn depth_first(linked: &Linked<'_>) -> Vec<u64> {
     let way = ways(linked);
     let mut depth = vec![0; way.len()];

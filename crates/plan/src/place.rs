@@ -13,7 +13,7 @@ pub(crate) enum Fit {
     Best,
 }
 
-/// Places item after item, and counts what that costs.
+/// Places item after item, and counts the cost.
 pub(crate) struct Placer<'a> {
     problem: &'a Problem,
     pub(crate) places: Vec<u64>,
@@ -77,7 +77,7 @@ impl<'a> Placer<'a> {
         for (place, &item) in (0..).zip(order) {
             rank[item as usize] = place;
         }
-        // Entries whose place was raised since are stale.
+        // Entries with a place that was raised since are stale.
         let mut waiting: BinaryHeap<_> = order.iter().map(|&item| Reverse((0, rank[item as usize]))).collect();
         while let Some(Reverse((place, rank_of))) = waiting.pop() {
             let item = order[rank_of as usize] as usize;

@@ -29,7 +29,7 @@ impl Best {
     }
 }
 
-/// The best of all placements by rule, and of what comes of lifting what lies on top.
+/// The best of all placements by rule, and of those by lifts of the top.
 pub(crate) fn portfolio(problem: &Problem) -> Best {
     let allocated = if problem.apart { one_behind_the_other(problem) } else { as_allocated(problem) };
     let extent = problem.extent(&allocated);
@@ -78,7 +78,7 @@ fn one_behind_the_other(problem: &Problem) -> Vec<u64> {
     behind.collect()
 }
 
-/// Places again and again, each time with what lay on top moved forward in the order.
+/// Places again and again, each time with the topmost items moved forward in the order.
 fn lift(problem: &Problem, placer: &mut Placer<'_>, mut order: Vec<u32>, until: usize, best: &mut Best) {
     let mut turn = 0_usize;
     while placer.work < until && best.extent > problem.bound {

@@ -17,13 +17,13 @@ pub(crate) struct Item {
     pub(crate) last: u32,
     /// Size in units.
     pub(crate) units: u64,
-    /// Bytes by which the units exceed the size.
+    /// The units' excess over the size, in bytes.
     pub(crate) pad: u64,
     /// How long it lives.
     pub(crate) length: u64,
 }
 
-/// What is to be placed.
+/// The items to place.
 #[derive(Debug)]
 pub(crate) struct Problem {
     /// How many intervals the caller has.
@@ -44,7 +44,7 @@ pub(crate) struct Problem {
     pub(crate) apart: bool,
 }
 
-/// The most conflicts that are listed: 256 MiB. Past them only what walks along time places.
+/// The most conflicts that are listed: 256 MiB. Past them, only walks along time place.
 const MAX_NEIGHBOURS: usize = 1 << 26;
 
 impl Problem {
@@ -177,7 +177,7 @@ fn peak(items: &[Item], begins: &[i64], unit: u64) -> (Vec<u64>, u64, i64) {
             sum
         })
         .collect();
-    // Whatever lies on top need not be rounded up: at best that which is rounded most.
+    // The topmost item need not be rounded up: at best the one that is rounded most.
     let mut begun: Vec<&Item> = items.iter().collect();
     begun.sort_unstable_by_key(|item| item.first);
     let mut begun = begun.into_iter().peekable();
@@ -200,7 +200,7 @@ fn peak(items: &[Item], begins: &[i64], unit: u64) -> (Vec<u64>, u64, i64) {
 
 /// All conflicts, as rows of one list.
 fn conflicts(items: &[Item], sections: usize) -> (Vec<usize>, Vec<u32>) {
-    // Whoever begins in a section conflicts with what began before it and still lives, and with what begins with it.
+    // An item that begins in a section conflicts with earlier ones that still live, and with those that begin with it.
     let mut by_first: Vec<u32> = (0..).take(items.len()).collect();
     by_first.sort_unstable_by_key(|&item| items[item as usize].first);
     let mut begun = vec![0; sections + 1];

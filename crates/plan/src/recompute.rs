@@ -15,7 +15,7 @@ use crate::storage::Storages;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// A network, some of whose ops run again.
+/// A network with some ops that run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recomputed {
     /// The network; copies are its last ops, their values its last values.
@@ -48,7 +48,7 @@ pub fn recompute(network: &Network, limit: Option<u64>, settings: &Settings<'_>)
             sets.push(candidate);
         }
     }
-    // With a limit the cheapest that may fit come first; then, as without one, what keeps least.
+    // With a limit the cheapest that may fit come first; then, as without one, those that keep least.
     sets.sort_by_key(|set| (set.cost, set.peak));
     let (mut tried, mut rest): (Vec<_>, Vec<_>) =
         sets.into_iter().partition(|set| limit.is_some_and(|limit| set.peak <= limit));
@@ -79,7 +79,7 @@ const PLANNED: usize = 4;
 /// How many ops are tried, one by one, not to run again after all.
 const SPARED: usize = 16;
 
-/// A set of ops that run again, and what comes of it.
+/// A set of ops that run again, and its result.
 struct Candidate {
     again: Vec<bool>,
     network: Network,
@@ -116,7 +116,7 @@ impl Candidate {
     }
 }
 
-/// The order in which the forward part runs as it was given, and the backward part as it is needed.
+/// The order with the forward part as given, and the backward part as needed.
 fn early(linked: &Linked<'_>) -> Vec<u64> {
     let late = late(linked);
     let needed = as_needed(linked, &late);
@@ -124,7 +124,7 @@ fn early(linked: &Linked<'_>) -> Vec<u64> {
     (0..ops).zip(late).zip(needed).map(|((given, late), needed)| if late { ops + needed } else { given }).collect()
 }
 
-/// The ops that read copies: those of the backward part, from which no op that may run again can be reached.
+/// The ops that read copies: those of the backward part that do not reach an op that may run again.
 fn late(linked: &Linked<'_>) -> Vec<bool> {
     let ops = &linked.network.ops;
     let mut late = vec![true; ops.len()];
@@ -199,7 +199,7 @@ fn candidates(linked: &Linked<'_>) -> Vec<Vec<bool>> {
     }
     let tapered = Tapered::new(linked, &forward, &late(linked));
     sets.extend(tapered.sets().iter().map(|again| set(ops.len(), again)));
-    // What costs least for its bytes.
+    // The cheapest one for its bytes.
     let made = |op: usize| ops[op].outputs.iter().map(|&value| values[value].size).sum::<u64>();
     let mut cheap = forward.clone();
     cheap.sort_by(|&one, &other| {
@@ -218,7 +218,7 @@ fn set(ops: usize, of: &[usize]) -> Vec<bool> {
     set
 }
 
-/// Builds the network with copies, and an order in which each copy runs just before it is needed.
+/// Builds the network with copies, and an order with each copy just before its use.
 struct Copier<'a> {
     linked: &'a Linked<'a>,
     again: &'a [bool],
@@ -243,7 +243,7 @@ impl<'a> Copier<'a> {
         let late = late(self.linked);
         for op in self.linked.by_rank(&self.rank) {
             if late[op] {
-                // Copies wait for what else the op waits for, so that they do not run right after the originals.
+                // Copies wait for the op's other inputs, too, so that they do not run right after the originals.
                 let makers = ops[op].inputs.iter().filter_map(|&value| self.linked.maker[value]);
                 let after: Vec<usize> = makers.filter(|&maker| !ops[maker].again).collect();
                 for place in 0..ops[op].inputs.len() {
@@ -263,7 +263,7 @@ impl<'a> Copier<'a> {
         self.linked.maker[value].is_some_and(|maker| self.again[maker])
     }
 
-    /// Copies the op that makes a value, and before it those whose copies it needs.
+    /// Copies the op that makes a value, and before it those that it needs as copies.
     fn copy(&mut self, value: usize, after: &[usize]) {
         let mut stack = vec![(value, false)];
         while let Some((value, ready)) = stack.pop() {

@@ -2,7 +2,7 @@
 
 use crate::network::Linked;
 
-/// When each op begins and ends. Ops whose spans overlap may run at the same time.
+/// When each op begins and ends. Ops with overlapping spans may run at the same time.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     pub(crate) begin: Vec<u64>,
@@ -22,7 +22,7 @@ impl Schedule {
         Self { begin, end, order }
     }
 
-    /// Each as soon as what it comes after is done.
+    /// Each as soon as its predecessors are done.
     pub(crate) fn early(linked: &Linked<'_>) -> Self {
         let order = linked.by_rank(&vec![0; linked.before.len()]);
         let mut end = vec![0; order.len()];
@@ -33,7 +33,7 @@ impl Schedule {
         Self::of_ends(linked, end)
     }
 
-    /// Each as late as what comes after it allows, so that the last is done at `last`.
+    /// Each as late as its successors allow, so that the last is done at `last`.
     pub(crate) fn late(linked: &Linked<'_>, last: u64) -> Self {
         let order = linked.by_rank(&vec![0; linked.before.len()]);
         let mut end = vec![last; order.len()];
@@ -44,7 +44,7 @@ impl Schedule {
         Self::of_ends(linked, end)
     }
 
-    /// Each as soon as one of so many workers has time for it; what has the longest way to go comes first.
+    /// Each as soon as one of so many workers has time for it; the one with the longest way to go comes first.
     pub(crate) fn for_workers(linked: &Linked<'_>, workers: usize) -> Self {
         use std::cmp::Reverse;
         use std::collections::BinaryHeap;

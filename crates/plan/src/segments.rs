@@ -11,11 +11,12 @@
 use crate::network::Linked;
 use std::collections::BTreeSet;
 
-/// Segments within one number of bytes: checkpoints so far, and what of the segment is kept for the backward part.
+/// Segments within one number of bytes: checkpoints so far, and the segment's values that are kept for the backward
+/// part.
 pub(crate) struct Tapered<'a> {
     linked: &'a Linked<'a>,
     forward: &'a [usize],
-    /// What it takes to cut behind each: twice the bytes that the backward part does not read besides.
+    /// The cost of a cut behind each: twice the bytes that the backward part does not read besides.
     crossing: Vec<u64>,
     /// Of each forward op, the bytes that the backward part reads.
     saved: Vec<u64>,
@@ -37,7 +38,7 @@ impl<'a> Tapered<'a> {
         Self { linked, forward, crossing, saved, place: places(linked, forward) }
     }
 
-    /// The ops that run again, for the fewest bytes in which that can be, and for more, which takes fewer checkpoints.
+    /// The ops that run again, for the fewest possible bytes, and for more, which takes fewer checkpoints.
     pub(crate) fn sets(&self) -> Vec<Vec<usize>> {
         let whole = self.saved.iter().sum::<u64>();
         let (mut low, mut high) = (self.saved.iter().copied().max().unwrap_or(0), whole);
@@ -99,7 +100,7 @@ fn made(linked: &Linked<'_>, op: usize) -> u64 {
     linked.network.ops[op].outputs.iter().map(|&value| linked.network.values[value].size).sum()
 }
 
-/// The sum of these bytes of values over what forward ops behind each place read from before it.
+/// The sum of these bytes of values that forward ops behind each place read from before it.
 pub(crate) fn crossing(linked: &Linked<'_>, forward: &[usize], bytes: impl Fn(usize) -> u64) -> Vec<u64> {
     let place = places(linked, forward);
     let mut change = vec![0_i128; forward.len() + 1];
@@ -121,7 +122,7 @@ pub(crate) fn crossing(linked: &Linked<'_>, forward: &[usize], bytes: impl Fn(us
     sums.collect()
 }
 
-/// The ops whose values stay, so that so many segments are cut where few bytes cross.
+/// The ops with values that stay, so that so many segments are cut where few bytes cross.
 pub(crate) fn checkpoints(
     linked: &Linked<'_>,
     forward: &[usize],

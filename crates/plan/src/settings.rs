@@ -1,4 +1,4 @@
-//! How to plan: what sharing memory may cost, for how many workers, how long to search.
+//! How to plan: the price of shared memory, the number of workers, the time to search.
 
 use crate::offsets::Options;
 
@@ -17,7 +17,7 @@ pub enum Memory {
 /// How to plan.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
-    /// What sharing memory may cost.
+    /// The price that shared memory may have.
     pub memory: Memory,
     /// How many ops are expected to run at the same time.
     pub workers: usize,

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 /// Storages that have bytes of others, which were done with them before: (before, behind).
 pub(crate) type Successions = Vec<(usize, usize)>;
 
-/// Which storages have bytes of which, by where they lie.
+/// The successions of storages on the same bytes, by their places.
 pub(crate) fn successions(storages: &Storages, offsets: &[Option<u64>]) -> Successions {
     let mut found = Vec::new();
     let mut taken: Vec<(usize, u64)> =
         storages.planned().filter_map(|(at, _)| offsets[at].map(|offset| (at, offset))).collect();
     taken.sort_by_key(|&(at, _)| (storages.all[at].begin, at));
-    // Who had each range last: its end and its storage, by its begin.
+    // The last owner of each range: its end and its storage, by its begin.
     let mut last: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     for (at, offset) in taken {
         let storage = &storages.all[at];
@@ -41,7 +41,7 @@ pub(crate) fn successions(storages: &Storages, offsets: &[Option<u64>]) -> Succe
     found
 }
 
-/// All that sharing memory orders, beside what is ordered already: the first op of each pair comes before the second.
+/// The order by shared memory, beside the known one: the first op of each pair comes before the second.
 pub(crate) fn edges(linked: &Linked<'_>, storages: &Storages, successions: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut edges = storages.edges.clone();
     for &(owner, at) in successions {
@@ -55,8 +55,8 @@ pub(crate) fn edges(linked: &Linked<'_>, storages: &Storages, successions: &[(us
     edges
 }
 
-/// Which successions, and which values made in place, make the way through the ops longer than this, taken one by one in the
-/// order in which the ops run.
+/// The successions, and the values made in place, that make the way through the ops longer than this, taken one by one
+/// in the order of the ops.
 pub(crate) fn too_long(
     linked: &Linked<'_>,
     order: &[usize],
@@ -76,7 +76,7 @@ pub(crate) fn too_long(
     let (mut apart, mut refused) = (Vec::new(), Vec::new());
     let mut end = vec![0_u64; order.len()];
     for &op in order {
-        // What begins by then is done in time: no way through this op is too long, if none behind it adds to it.
+        // An op that begins by then is done in time: no way through it is too long, if none behind it adds to it.
         let latest = longest - way[op];
         let mut begin = linked.before[op].iter().map(|&other| end[other]).max().unwrap_or(0);
         let readers = in_place[op].iter().map(|&other| end[other]).max().unwrap_or(0);

@@ -26,15 +26,16 @@ pub(crate) struct Storage {
 pub(crate) struct Storages {
     /// Those of values, and behind them those of workspaces.
     pub(crate) all: Vec<Storage>,
-    /// What each is known by whatever shares it: the value that is in it first, and behind all values the op of a workspace.
+    /// The name of each, the same for all that share it: the value that is in it first, and behind all values the op of
+    /// a workspace.
     pub(crate) names: Vec<usize>,
     /// The storage of each value.
     pub(crate) of_value: Vec<usize>,
     /// The storage of each op's workspace.
     pub(crate) of_workspace: Vec<Option<usize>>,
-    /// The input, by its place, in whose storage each value was made.
+    /// The input, by its place, that gave each value its storage.
     pub(crate) taken: Vec<Option<usize>>,
-    /// What sharing a storage orders: the first op comes before the second.
+    /// The order by a shared storage: the first op comes before the second.
     pub(crate) edges: Vec<(usize, usize)>,
 }
 
@@ -73,7 +74,7 @@ impl Storages {
         let called = &linked.network.ops[op];
         for (place, &output) in called.outputs.iter().enumerate() {
             let pairs = called.pairs.iter().filter(|pair| pair.output == place);
-            // What must be comes before what may be.
+            // Necessary shares come before possible ones.
             let mut pairs: Vec<_> = pairs.collect();
             pairs.sort_by_key(|pair| (pair.share != Share::Mutation, pair.share != Share::Identity));
             let pair = pairs.into_iter().find(|pair| {

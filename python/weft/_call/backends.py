@@ -1,9 +1,8 @@
 """Kinds of devices with memory of their own: each is one `Backend`, registered under the name of its kind.
 
-The door and its neighbours ask the backend of an array for everything that does not run on the host: memory, copies,
-fills, kernels, callables, exports to other libraries. A new kind is a subclass and one call of `register`; no other
-code of this package knows the kinds. A subclass without overrides has memory that only callables reach: each op is a
-callable with NumPy's view of that memory.
+A backend is the destination of calls over its arrays. It also answers for their memory, copies, fills and exports to
+other libraries. A new kind is a subclass and one call of `register`; no other code of this package knows the kinds. A
+subclass without overrides has memory that only callables reach: each op is a callable with NumPy's view of that memory.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft._call import callables
+from weft._call.destinations import Destination
 from weft._core import NDArray, kind_empty, push_compute
 from weft._engine.labels import add_kind, kind_of
 from weft._registry.op import FASTER
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 
-class Backend:
-    """The operations of a kind of device.
+class Backend(Destination):
+    """The operations of a kind of device: a destination of calls, with memory, copies, fills and exports.
 
     Attributes
     ----------
@@ -53,7 +53,6 @@ class Backend:
     False
     """
 
-    kind: ClassVar[str]
     first: ClassVar[int]
     count: ClassVar[int]
     dlpack: ClassVar[int]
@@ -76,21 +75,13 @@ class Backend:
         """Push the write of a Python scalar, which fits the dtype, to all of `target`."""
         push_compute(partial(_fill, value=value), (target,), (), name="fill")
 
-    def elementwise(self, call: Call) -> None:
-        """Push a call with a plan."""
-        op, given, plan = call.op, call.given, call.plan
-        own = op.compute.get(self.kind, op.compute["cpu"])
-        inputs = tuple(x for x in given if isinstance(x, NDArray))
-        if op.ufunc is None or own is not op.ufunc:
-            run = callables.of_compute(own, given, len(call.results))
-            push_compute(run, call.results, inputs, name=op.name)
+    def whole(self, call: Call) -> None:
+        """Push a call of an op without a ufunc: a kernel, the work of another library, or a callable."""
+        if self.launch(call.op, call.results, call.given, call.attributes):
             return
-        signature = plan.signature if plan is not None and call.exact else None
-        run = callables.of_ufunc(op.ufunc, signature, given, masked=call.mask is not None)
-        if call.mask is None:
-            push_compute(run, call.results, inputs, name=op.name)
-        else:
-            push_compute(run, (), (*inputs, call.mask), call.results, name=op.name)
+        own = call.op.attribute("push_on_device", None)
+        if own is None or not own(call.results, call.given, **call.attributes):
+            super().whole(call)
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
         """Push a ufunc on operands of dtypes that one of its loops takes."""
@@ -101,13 +92,6 @@ class Backend:
         """Push a kernel of the device for an op without a ufunc, and return whether there is one."""
         del op, results, given, attributes
         return False
-
-    def compute_of(self, op: Op) -> Callable[..., object]:
-        """Return the callable for an op without a kernel.
-
-        A worker calls it with the GIL, and with views of the device's memory.
-        """
-        return op.compute.get(self.kind, op.compute["cpu"])
 
     def capsule(self, x: NDArray, stream: Any, options: dict[str, Any]) -> object:
         """Return a DLPack capsule of an array: here, of a copy on the host."""

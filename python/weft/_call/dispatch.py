@@ -12,6 +12,7 @@ It never waits, and touches no values except Python scalars.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,7 +33,6 @@ from weft._core import (
 )
 from weft._registry.avals import Aval, as_dtype, scalar_dtype
 from weft._registry.sieve import sifted
-from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
@@ -71,8 +71,6 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
         if given is not arrays:
             return call(op, *given, out=out, engine=engine, **attributes)
         return _carried(op, given, attributes, out, engine)
-    except Composing:
-        return compose(op, arrays, attributes, out)
     except Exception as error:
         refusal = sifted(error)
         if refusal is error:
@@ -145,13 +143,10 @@ def _written(
     engine: Engine | None,
 ) -> Any:
     """Push a call that writes to existing places, or to some of the elements."""
-    try:
-        heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
-        if heard == TAPE_ELSEWHERE:
-            return _stood_for(op, arrays, out, attributes, engine)
-        results = hear(op, arrays, out, attributes, _push) if heard else _push(op, arrays, out, attributes, engine)
-    except Composing:
-        return compose(op, arrays, attributes, out)
+    heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
+    if heard == TAPE_ELSEWHERE:
+        return _stood_for(op, arrays, out, attributes, engine)
+    results = hear(op, arrays, out, attributes, _push) if heard else _push(op, arrays, out, attributes, engine)
     return results[0] if op.nout == 1 else results
 
 
@@ -233,7 +228,8 @@ def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:
 def _named(error: WeftError, op: Op) -> WeftError:
     """Return a refusal of arguments with the op's name in front, unless it names the op already."""
     text = str(error)
-    return error.__class__(f"{op.name}: {text}") if error.__class__ in _REFUSALS and op.name not in text else error
+    is_named = re.search(rf"\b{re.escape(op.name)}\b", text) is not None
+    return error if is_named or error.__class__ not in _REFUSALS else error.__class__(f"{op.name}: {text}")
 
 
 def _engine_of(given: tuple[operands.Operand, ...], out: object) -> Engine:

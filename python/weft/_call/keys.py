@@ -10,7 +10,7 @@ import numpy as np
 from weft._call.operands import is_host, listed
 from weft._core import NDArray
 from weft._registry.avals import broadcast_shapes
-from weft._registry.symbol_hook import Composing, is_symbol
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -82,13 +82,11 @@ def _entry(index: Any) -> Any:
         return np.asarray(bool(index))
     if is_host(index) and index.ndim == 0 and index.dtype.kind in "iu":
         return int(index)
-    if is_symbol(index):
-        raise Composing
-    if not _is_array(index) and hasattr(index, "__index__"):
+    if not _is_array(index) and not is_symbol(index) and hasattr(index, "__index__"):
         return operator.index(index)
     if isinstance(index, NDArray):
         found: Any = index
-    elif isinstance(index, str | bytes):
+    elif isinstance(index, str | bytes) or is_symbol(index):
         found = None
     else:
         found = np.array(cast("Any", index))  # a copy: the caller may change it

@@ -11,7 +11,7 @@ from weft._core import NDArray, wrap
 from weft._engine import observers
 from weft._engine.default import get_engine
 from weft._registry.avals import SUPPORTED, as_dtype
-from weft._registry.symbol_hook import Composing, is_symbol
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
@@ -159,8 +159,6 @@ def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = Fa
     else:
         if not some_array or NDArray in map(type, arrays):
             return arrays
-    if any(map(is_symbol, arrays)):
-        raise Composing
     engine = engine_of(*arrays, *listed(out))
     found = tuple([x if type(x) in _OPERANDS else _operand(x, engine) for x in arrays])
     if some_array and not any(isinstance(x, NDArray) for x in found):

@@ -1,7 +1,7 @@
 """Ops with a view as their result: a new shape, strides and offset over the same memory. Nothing is pushed for them.
 
-A layout function states such an op once, on plain numbers. Its inference rule, the view and the shape of a copy, where
-one is needed (a graph, another device), all follow from it.
+The core's rule gives the shape; a function of plain numbers gives the places of the elements. The view, and a copy where
+one is needed (a graph, another device), follow from both.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weft._core import NDArray, tape_hear_view
-from weft._registry.avals import Aval
 from weft._registry.defaults import state
 from weft._registry.op import register_op
-from weft._registry.shapes import Shape, contiguous_strides
+from weft._registry.shape_rules import dtype_of_first, rule_named, shaped_by
 from weft._registry.symbol_hook import compose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._registry.avals import DType
+    from weft._registry.shapes import Shape
 
 
-class Layout(NamedTuple):
+class Places(NamedTuple):
     """The places of a view's elements: `strides` and `offset` in bytes, from the first element of the viewed array."""
 
-    shape: Shape
     strides: Shape
     offset: int = 0
 
@@ -62,28 +61,24 @@ def register_view(
     copy: Callable[..., Any],
     *,
     aliases: tuple[str, ...] = (),
-    rule: str | None = None,
     batch: str | Callable[..., Any] | None = None,
-) -> Callable[[Callable[..., Layout]], Callable[..., NDArray]]:
-    """Register a view op from `layout(shape, strides, **attributes)`; the result makes the view of an NDArray.
+) -> Callable[[Callable[..., Places]], Callable[..., NDArray]]:
+    """Register a view op from `places(shape, strides, **attributes)`; the result makes the view of an NDArray.
 
     Parameters
     ----------
     name : str
-        The op's name.
+        The op's name, and that of the core's rule for its shape, which checks the attributes before `places`.
     copy : callable
         NumPy's function of the same meaning, for places that cannot share memory: `copy(x, **attributes)`.
     aliases : tuple of str, optional
         Further names of the op.
-    rule : str, optional
-        A name for the rule on shapes that applies, both ways.
     batch : str or callable, optional
         How it goes for many examples at once: see `weft.vmap`.
     """
 
-    def decorate(layout: Callable[..., Layout]) -> Callable[..., NDArray]:
-        def infer(x: Aval, **attributes: object) -> Aval:
-            return Aval(layout(x.shape, contiguous_strides(x.shape, x.dtype.itemsize), **attributes).shape, x.dtype)
+    def decorate(places: Callable[..., Places]) -> Callable[..., NDArray]:
+        shape_of = rule_named(name)
 
         def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
             np.copyto(out, copy(x, **attributes))
@@ -91,19 +86,19 @@ def register_view(
         def show(x: NDArray, **attributes: object) -> NDArray:
             if not isinstance(x, NDArray):
                 return compose(op, (x,), attributes)  # a symbol, from a symbol
-            shape, strides, offset = layout(x.shape, x.strides, **attributes)
+            own = x.shape
+            shape = shape_of((own,), attributes)
+            strides, offset = places(own, x.strides, **attributes)
             result = view(x, shape, strides, 0 if 0 in shape else offset)  # an empty view has no place
             if x._heard:
                 tape_hear_view(op, x, result, attributes)
             return result
 
-        op = register_op(name, infer=infer, aliases=aliases)(compute)
-        code = layout.__code__
+        op = register_op(name, infer=shaped_by(name, dtype_of_first), aliases=aliases)(compute)
+        code = places.__code__
         op.set_attribute("attribute_names", code.co_varnames[2 : code.co_argcount + code.co_kwonlyargcount])
         op.set_attribute("view", show)
         op.set_attribute("shares_memory", value=True)
-        if rule is not None:
-            state(op, infer_shape=rule)
         if batch is not None:
             state(op, batch=batch)
         return show

@@ -30,6 +30,7 @@ KINDS: dict[str, Severity] = {
     "short-task": "advice",
     "one-buffer": "advice",
     "recording-storm": "advice",
+    "too-many-threads": "advice",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -29,6 +31,15 @@ def is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, (list, tuple))
 
 
+def as_row(value: object, items: int) -> list[Any] | None:
+    """Return the first items of a list, a tuple, a deque or a set; None for anything else."""
+    if isinstance(value, (list, tuple)):
+        return [*value[:items]]
+    if isinstance(value, (collections.deque, set, frozenset)):
+        return [*itertools.islice(value.copy(), items)]
+    return None
+
+
 def is_mapping(value: object) -> TypeGuard[dict[Any, Any]]:
     """Return whether a value is a dict."""
     return isinstance(value, dict)
@@ -42,3 +53,8 @@ def is_scalar(value: object) -> TypeGuard[Any]:
 def is_real(value: object) -> TypeGuard[Any]:
     """Return whether a value is a number that may be not finite."""
     return isinstance(value, (float, complex, np.inexact))
+
+
+def is_number(value: object) -> TypeGuard[Any]:
+    """Return whether a value is a number, and no truth value."""
+    return isinstance(value, (int, float, complex, np.number)) and not isinstance(value, bool)

@@ -44,6 +44,7 @@ class Region:
         "dtype",
         "file",
         "is_known",
+        "made",
         "path",
         "shape",
         "span",
@@ -58,6 +59,8 @@ class Region:
         if is_host(owner):
             self._array = self._owner
         self.path, self.file = path, file
+        #: Where it was seen first: the same in each run; empty if that is not known.
+        self.made = ""
         self.shape, self.dtype = array.shape, array.dtype
         self.span = span_of(array)
         #: Whether the engine has a variable of its own for it.
@@ -169,6 +172,13 @@ class Regions:
     def __init__(self) -> None:
         self._regions: dict[int, Region] = {}
         self.left_out = 0
+        #: What is looked at, as each run has it.
+        self.at = ""
+        self._new = 0
+
+    def look_at(self, what: str) -> None:
+        """Say what is looked at: regions that are new are made there."""
+        self.at, self._new = what, 0
 
     def __iter__(self) -> Iterator[Region]:
         """Yield the regions whose memory is there."""
@@ -196,5 +206,8 @@ class Regions:
         elif isinstance(array, memoryview):
             return None
         region = Region(array, path, file)
+        if self.at:
+            region.made = f"{self.at}.{self._new}"
+            self._new += 1
         self._regions[id(owner)] = region
         return region

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weft._doctor.findings import Finding
+from weft._doctor.frames import globals_of_pusher
 from weft._doctor.guards import is_array, is_mapping, is_row, is_scalar
 from weft._doctor.memory import Region, Regions
 from weft._doctor.pushes import Owners, Push
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Ops that are logged for one run; later ones are not compared.
 OPS = 20_000
+#: Regions that are compared around an op that may reach any.
+_REGIONS = 256
 _Print = int | str | None
 
 
@@ -29,17 +33,20 @@ class Logged:
 
     Parameters
     ----------
-    thread, number : int
-        Which push of which thread it is, in the order in which threads begin to push.
+    thread, number
+        Which push of which thread it is.
     name, file, line
         What it is, and where it was pushed.
     inputs, outputs : list
         Fingerprints of what it declares, before and after it.
     others : dict
         Fingerprints of what else it reaches, before it.
+    regions : dict
+        Fingerprints of all memory that is known, before it, if no expression shows what it reaches: by where each was seen first,
+        and its name.
     """
 
-    thread: int
+    thread: str
     number: int
     name: str
     file: str
@@ -47,6 +54,7 @@ class Logged:
     inputs: list[_Print] = field(default_factory=list)
     outputs: list[_Print] | None = None
     others: dict[str, _Print] = field(default_factory=dict)
+    regions: dict[str, _Print] = field(default_factory=dict)
 
     def end(self, push: Push) -> None:
         """Note the outputs."""
@@ -55,22 +63,34 @@ class Logged:
             self.outputs.append(print_of(push.callable._outcome.value))
 
 
-def logged(push: Push) -> Logged:
+def thread_name() -> str:
+    """Return the name of the calling thread, which other runs give it, too."""
+    return threading.current_thread().name
+
+
+def logged(push: Push, regions: Regions) -> Logged:
     """Return the beginning of an entry for an op that is about to run."""
     entry = Logged(push.thread, push.number, push.name, push.file, push.line)
     overwritten = {id(array) for array, kind in push.declared if kind == 2}
     entry.inputs = [print_of(array) for array in push.reads]
     entry.inputs += [print_of(array) for array in push.writes if id(array) not in overwritten]
-    entry.inputs += [print_of(value) for value in push.values() if not is_array(value)]
+    entry.inputs += [print_of(value, arrays=False) for value in push.values() if not is_array(value)]
+    entry.inputs += push.closed
     declared = [*push.reads, *push.writes]
     for path, array in push.arrays().items():
         if not any(array is one for one in declared):
             entry.others[path] = print_of(array)
+    if push.is_dynamic:
+        for region in itertools.islice(regions, _REGIONS):
+            if region.made and not push.declares_reading(region):
+                entry.regions[f"{region.made} {region.path}"] = print_of(region.array)
     return entry
 
 
-def print_of(value: Any, depth: int = 4) -> _Print:
+def print_of(value: Any, depth: int = 4, *, arrays: bool = True) -> _Print:
     """Return what tells a value from others, the same in each run; None for one of an unknown kind.
+
+    Without `arrays`, those in lists and dicts count by their shapes alone: nothing declares that they are read.
 
     Examples
     --------
@@ -83,19 +103,23 @@ def print_of(value: Any, depth: int = 4) -> _Print:
     if is_scalar(value):
         return f"{type(value).__name__} {value!r}" if len(repr(value)) < 200 else _digest(repr(value))
     if is_array(value):
-        try:
-            region = Region(value, "", "")
-            found = region.fingerprint()
-        except TypeError:
-            return None
-        return None if found is None else f"{found} {region.shape} {region.dtype}"
+        return _print_of_array(value) if arrays else f"{tuple(value.shape)} {value.dtype}"
+    found: list[_Print] | None = None
     if is_row(value) and depth:
-        prints = [print_of(each, depth - 1) for each in value[:1000]]
-        return None if any(each is None for each in prints) else _digest(f"{type(value).__name__} {prints}")
-    if is_mapping(value) and depth:
-        pairs = [(print_of(key, 0), print_of(each, depth - 1)) for key, each in [*value.items()][:1000]]
-        return None if any(None in each for each in pairs) else _digest(f"{pairs}")
-    return None
+        found = [print_of(each, depth - 1, arrays=arrays) for each in value[:1000]]
+    elif is_mapping(value) and depth:
+        pairs = [*value.items()][:1000]
+        found = [print_of(each, depth - 1, arrays=arrays) for pair in pairs for each in pair]
+    return None if found is None or None in found else _digest(f"{type(value).__name__} {found}")
+
+
+def _print_of_array(array: Any) -> _Print:
+    try:
+        region = Region(array, "", "")
+        found = region.fingerprint()
+    except TypeError:
+        return None
+    return None if found is None else f"{found} {region.shape} {region.dtype}"
 
 
 def _digest(text: str) -> str:
@@ -107,9 +131,8 @@ class OrderLog:
 
     def __init__(self) -> None:
         self.log: list[Logged] = []
-        self._regions, self._owners = Regions(), Owners()
-        self._threads: dict[int, int] = {}
-        self._numbers: Counter[int] = Counter()
+        self.regions, self._owners = Regions(), Owners()
+        self._numbers: Counter[str] = Counter()
 
     def pushing(
         self,
@@ -124,11 +147,15 @@ class OrderLog:
         """Put a wrapper around the callable."""
         push = Push(callable_, name, place, kind, objects)
         if not inside:
-            push.thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+            push.thread = thread_name()
             self._numbers[push.thread] += 1
             push.number = self._numbers[push.thread]
             if callable_ is not None and not push.is_async and len(self.log) < OPS:
-                push.resolve(self._owners, self._regions)
+                self.regions.look_at(f"{push.thread}.{push.number}")
+                push.resolve(self._owners, self.regions)
+                if push.is_dynamic:
+                    for path, array in globals_of_pusher():
+                        self.regions.of(array, path, push.file)
                 push.replaced = _Logging(self, push)
         return push
 
@@ -146,8 +173,8 @@ class _Logging:
     def __call__(self) -> Any:
         push = self._push
         push.reach = None  # as it is now
-        entry = logged(push)
-        answer = push.callable()
+        entry = logged(push, self._owner.regions)
+        answer = push.runs()
         entry.end(push)
         self._owner.log.append(entry)
         return answer
@@ -193,6 +220,9 @@ def differences(base: Iterable[Logged], other: Iterable[Logged]) -> tuple[dict[t
         if all(one is None or two is None or one == two for one, two in pairs):
             continue
         paths = [path for path, value in op.others.items() if path in first.others and first.others[path] != value]
+        paths = paths or [
+            key for key, value in op.regions.items() if key in first.regions and first.regions[key] != value
+        ]
         difference = found.setdefault((op.name, op.file, op.line), Difference(op, paths, 0))
         difference.count += 1
     return found, compared
@@ -223,12 +253,13 @@ def findings_of(
             continue
         shown = f"`{op.name}` ({op.file.replace(chr(92), '/').rpartition('/')[2]}:{op.line})"
         if key not in again and difference.others:
-            name = difference.others[0]
+            name = difference.others[0].rpartition(" ")[2]
+            name = f"`{name}`" if name else "memory"
             found.append(
                 Finding(
                     "undeclared-read",
                     *place,
-                    f"{shown} reads `{name}` and does not say so: in another order of the ops it gives other values for the "
+                    f"{shown} reads {name} and does not say so: in another order of the ops it gives other values for the "
                     "same declared inputs",
                     "take it as an argument with the tag weft.Read, or name it in the push: `read_vars=[...]`",
                     count=difference.count,

@@ -6,12 +6,14 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from weft._core import NDArray, Variable, _place
-from weft._doctor.guards import is_array, is_mapping, is_memory, is_row
+from weft._doctor.guards import as_row, is_array, is_mapping, is_memory
 from weft._doctor.memory import Region, Regions, covered, span_of
-from weft._doctor.reach import attributes_of, functions_of, reached
+from weft._doctor.reach import arguments_of, attributes_of, closed_over, functions_of, reached
 from weft._doctor.sources import split_place
+from weft._doctor.uses import is_dynamic, used
 from weft._engine.identity import ObjectVariables
-from weft._engine.task_call import TaskCall
+from weft._engine.owners import owner_of
+from weft._engine.task_call import GuardedCall, TaskCall
 from weft._trace.record import Kind
 
 if TYPE_CHECKING:
@@ -74,15 +76,22 @@ class Push:
     """
 
     __slots__ = (
-        "before", "callable", "changed", "covers", "declared", "entry", "file", "guards", "handle", "inner", "is_async", "key", "label",
-        "line", "name", "names", "number", "odd", "place", "reach", "reads", "replaced", "started", "thread", "versions", "writes",
+        "before", "callable", "changed", "closed", "covers", "declared", "entry", "file", "guards", "handle", "inner", "is_async", "is_short", "key", "label",
+        "line", "name", "names", "number", "odd", "parent", "place", "reach", "reads", "replaced", "runs", "thread", "took", "versions",
+        "writes",
     )  # fmt: skip
 
     def __init__(
         self, callable_: Any, name: str | None, place: int, kind: int, objects: Sequence[tuple[Any, int]]
     ) -> None:
         self.replaced: Any = None
+        #: What runs, and the call of a task behind it.
+        self.runs = callable_
+        if isinstance(callable_, GuardedCall):
+            callable_ = callable_._call
         self.callable = callable_
+        #: The op inside which it was pushed.
+        self.parent: Push | None = None
         function = next(functions_of(callable_), None)
         self.name: str = (
             name
@@ -115,8 +124,13 @@ class Push:
         #: What an order run compares it with.
         self.entry: Any = None
         self.changed: list[Region] = []
-        self.started = 0.0
-        self.number = self.thread = 0
+        #: Seconds that it took; -1 before.
+        self.took = -1.0
+        #: Whether its names are not looked at: those of its line were.
+        self.is_short = False
+        self.number, self.thread = 0, ""
+        #: The numbers and texts that it closes over when it is pushed.
+        self.closed = [f"{value!r}" for value in closed_over(callable_)]
         self.label = f"`{self.name}` ({self.shown})"
 
     @property
@@ -152,12 +166,10 @@ class Push:
 
     def _parameters(self) -> dict[int, str]:
         """Return the names of a task's parameters by the identities of its arguments."""
-        if not isinstance(self.callable, TaskCall):
+        given = arguments_of(self.callable)
+        if given is None:
             return {}
-        from weft._engine.owners import owner_of  # noqa: PLC0415
-
-        self.reach = reached(self.callable)
-        return {id(owner_of(array)): path for path, array in reversed([*self.reach.items()])}
+        return {id(owner_of(one)): name for name, one in given[1].items() if is_memory(one) or isinstance(one, NDArray)}
 
     def _array(self, array: Any, kind: int, regions: Regions, path: str, *, strict: bool) -> None:
         region = regions.of(array, path, self.file)
@@ -181,14 +193,14 @@ class Push:
         spans = [*self.covers, *(span_of(array) for array in self.reads)]
         return region.span[0] == region.span[1] or covered(region.span, spans)
 
-    def parameters(self) -> frozenset[str]:
-        """Return the names of a task's parameters."""
-        if not isinstance(self.callable, TaskCall):
-            return frozenset()
-        functions = [function.__code__ for function in functions_of(self.callable)]
-        return frozenset(
-            name for code in functions for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        )
+    def uses(self) -> dict[int, tuple[str, Any]]:
+        """Return the arrays whose values its callable is certain to use, by their identities, and how it names them."""
+        return {} if self.callable is None else used(self.callable)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it may reach memory in ways that no expression shows."""
+        return self.callable is None or is_dynamic(self.callable)
 
     def values(self) -> Iterator[Any]:
         """Yield the arguments of a task's call that are no arrays."""
@@ -208,8 +220,8 @@ def _arrays_in(owner: Any) -> Iterator[tuple[str, Any]]:
         seen.add(id(value))
         if is_array(value):
             yield path, value
-        elif is_row(value):
-            pending += [(f"{path}[{at}]", item, depth + 1) for at, item in enumerate(value[:256])]
+        elif (row := as_row(value, 256)) is not None:
+            pending += [(f"{path}[{at}]", item, depth + 1) for at, item in enumerate(row)]
         elif is_mapping(value):
             pending += [(f"{path}[{key!r}]", item, depth + 1) for key, item in [*value.items()][:256]]
         elif depth == 0 or hasattr(value, "__dict__"):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import types
-import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._core import Engine, Variable
-from weft._doctor.guards import is_array, is_mapping, is_row
-from weft._engine.task_call import TaskCall
+from weft._doctor.code import names_of
+from weft._doctor.guards import as_row, is_array, is_mapping, is_scalar
+from weft._engine.task_call import GuardedCall, TaskCall
 from weft._engine.task_handle import TaskHandle
 
 if TYPE_CHECKING:
@@ -23,69 +22,8 @@ _BUDGET = 4000
 #: Items of a list or a dict that are looked at.
 _ITEMS = 256
 _DEPTH = 5
-#: Attributes of an array that say nothing of its values.
-_METADATA = frozenset({"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "strides", "flags", "device", "engine"})
 _LEAVES = (str, bytes, int, float, complex, bool, type(None), np.generic, np.dtype, Engine, Variable, TaskHandle)
-_LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_GLOBALS"}
-_ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _FOREIGN = {"numpy", "weft", "builtins", "threading", "logging", "functools", "typing", "asyncio"}
-
-
-class Names(NamedTuple):
-    """What code refers to.
-
-    Parameters
-    ----------
-    outside : frozenset of str
-        Globals and names of enclosing functions.
-    attributes : frozenset of str
-        All attributes that it names.
-    loaded : frozenset of str
-        Expressions of names and attributes whose values it uses, as ``totals`` and ``self.totals``.
-    """
-
-    outside: frozenset[str]
-    attributes: frozenset[str]
-    loaded: frozenset[str]
-
-
-_names: weakref.WeakKeyDictionary[types.CodeType, Names] = weakref.WeakKeyDictionary()
-
-
-def names_of(code: types.CodeType) -> Names:
-    """Return what a code object and those inside it refer to."""
-    known = _names.get(code)
-    if known is not None:
-        return known
-    outside: set[str] = set()
-    attributes: set[str] = set()
-    loaded: set[str] = set()
-    path = ""
-    first = code.co_varnames[0] if code.co_argcount else None
-    for step in dis.get_instructions(code):
-        name = str(step.argval)
-        if step.opname in _LOADS or (step.opname.startswith("LOAD_FAST") and name == first):
-            loaded.add(path)
-            path = name
-            if step.opname in _LOADS:
-                outside.add(name)
-        elif step.opname in _ATTRIBUTES:
-            attributes.add(name)
-            if path:
-                path = "" if name in _METADATA else f"{path}.{name}"
-        elif step.opname not in {"CACHE", "PRECALL", "EXTENDED_ARG", "PUSH_NULL", "NOP"}:
-            loaded.add(path)
-            path = ""
-    loaded.add(path)
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            deeper = names_of(inner)
-            outside |= deeper.outside
-            attributes |= deeper.attributes
-            loaded |= {each for each in deeper.loaded if each.partition(".")[0] in deeper.outside}
-    found = Names(frozenset(outside), frozenset(attributes), frozenset(loaded - {""}))
-    _names[code] = found
-    return found
 
 
 def reached(callable_: object) -> dict[str, Any]:
@@ -104,31 +42,12 @@ def reached(callable_: object) -> dict[str, Any]:
     return walk.found
 
 
-def loaded(callable_: object) -> frozenset[str]:
-    """Return the expressions of names that a callable loads to use their values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from weft._doctor.reach import loaded
-    >>> totals = np.zeros(3)
-    >>> sorted(loaded(lambda x: x * totals[0])), sorted(loaded(lambda: totals.shape))
-    (['totals'], [])
-    """
-    found: set[str] = set()
-    for function in functions_of(callable_):
-        names = names_of(function.__code__)
-        found |= {each for each in names.loaded if each.partition(".")[0] in names.outside}
-        first = function.__code__.co_varnames[:1]
-        if function is not callable_ and first == ("self",):
-            found |= {each for each in names.loaded if each.startswith("self.")}
-    return frozenset(found)
-
-
 def functions_of(callable_: Any) -> Iterator[types.FunctionType]:
     """Yield the Python functions that a callable runs first: without tasks, partials, bound methods, decorators."""
     for _ in range(16):
-        if isinstance(callable_, TaskCall):
+        if isinstance(callable_, GuardedCall):
+            callable_ = callable_._call
+        elif isinstance(callable_, TaskCall):
             callable_ = callable_._function
         elif isinstance(callable_, functools.partial):
             callable_ = callable_.func
@@ -157,24 +76,23 @@ class _Walk:
 
     def call(self, callable_: Any, depth: int) -> None:
         """Walk over a callable."""
-        if isinstance(callable_, TaskCall):
-            names = _parameters(callable_._function, len(callable_._args))
-            for name, value in zip(names, callable_._args, strict=False):
+        if isinstance(callable_, GuardedCall):
+            callable_ = callable_._call
+        given = arguments_of(callable_)
+        if given is not None:
+            function, arguments = given
+            for name, value in arguments.items():
                 self.visit(name, value, depth + 1)
-            for name, value in callable_._kwargs.items():
-                self.visit(name, value, depth + 1)
-            self.call(callable_._function, depth)
-        elif isinstance(callable_, functools.partial):
-            names = _parameters(callable_.func, len(callable_.args))
-            for name, value in (*zip(names, callable_.args, strict=False), *callable_.keywords.items()):
-                self.visit(name, value, depth + 1)
-            self.call(callable_.func, depth)
+            self.call(function, depth)
         elif isinstance(callable_, types.MethodType):
-            self.visit("self", callable_.__self__, depth + 1)
+            owner = callable_.__self__
+            self.visit(owner.__name__ if isinstance(owner, type) else "self", owner, depth + 1)
             self.call(callable_.__func__, depth)
         elif isinstance(callable_, types.FunctionType):
             self._function(callable_, depth)
-        elif not isinstance(callable_, (type, types.BuiltinFunctionType)):
+        elif isinstance(callable_, types.BuiltinMethodType):
+            self.visit("", callable_.__self__, depth + 1)
+        elif not isinstance(callable_, type):
             self.visit("self", callable_, depth + 1)
             for function in functions_of(callable_):
                 self._function(function, depth)
@@ -220,36 +138,39 @@ class _Walk:
             self._named(value, depth)
         elif self._enter(value):
             for name, item in _parts(value):
-                self.visit(f"{path}{name}", item, depth + 1)
+                self.visit(f"{path}{name}".lstrip("."), item, depth + 1)
             if isinstance(value, memoryview):
                 self.found.setdefault(path, value)
 
     def _named(self, function: Any, depth: int) -> None:
-        if not _is_foreign(_module_of(function)):
+        if isinstance(function, functools.partial) or not is_foreign(module_of(function)):
             self.call(function, depth + 1)
 
     def _module(self, path: str, module: types.ModuleType, depth: int, code: types.CodeType | None) -> None:
-        if code is not None and not _is_foreign(module.__name__):
+        if code is not None and not is_foreign(module.__name__):
             for name in sorted(names_of(code).attributes & vars(module).keys()):
                 self.visit(f"{path}.{name}", vars(module)[name], depth + 1)
 
 
-def _module_of(value: object) -> object:
+def module_of(value: object) -> object:
+    """Return the module that an object says it is of."""
     return getattr(value, "__module__", None)
 
 
-def _is_foreign(module: object) -> bool:
+def is_foreign(module: object) -> bool:
+    """Return whether nothing of a user's is in a module."""
     return str(module).partition(".")[0] in _FOREIGN
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a list, a dict or an object, with how an expression goes on that names them."""
-    if is_row(value):
-        yield from ((f"[{number}]", item) for number, item in enumerate(value[:_ITEMS]))
+    """Yield the parts of a list, a dict, an object or a class, with how an expression goes on that names them."""
+    row = as_row(value, _ITEMS)
+    if row is not None:
+        yield from ((f"[{number}]", item) for number, item in enumerate(row))
     elif is_mapping(value):
         for key, item in [*value.items()][:_ITEMS]:
             yield (f"[{key!r}]" if isinstance(key, (str, int)) else "", item)
-    elif not _is_foreign(type(value).__module__):
+    if not is_foreign((value if isinstance(value, type) else type(value)).__module__):
         yield from ((f".{name}", item) for name, item in attributes_of(value))
 
 
@@ -265,21 +186,56 @@ def _own(value: object) -> dict[str, Any]:
 
 
 def attributes_of(value: Any) -> list[tuple[str, Any]]:
-    """Return the attributes that an object itself holds, without asking its class for any."""
-    found = [*_own(value).items()][:_ITEMS]
-    for kind in type.mro(_class_of(value)):
-        for name, slot in vars(kind).items():
-            if isinstance(slot, types.MemberDescriptorType):
+    """Return the attributes that an object itself holds, and values that its classes do, without asking these for any."""
+    own = _own(value)
+    found = [*own.items()][:_ITEMS]
+    for kind in type.mro(value if isinstance(value, type) else _class_of(value)):
+        for name, held in [*vars(kind).items()]:
+            if isinstance(held, types.MemberDescriptorType) and not isinstance(value, type):
                 try:
-                    found.append((name, slot.__get__(value)))
+                    found.append((name, held.__get__(value)))
                 except AttributeError:
                     continue
+            elif name not in own and (is_array(held) or is_mapping(held) or as_row(held, 0) is not None):
+                found.append((name, held))
     return [(name, item) for name, item in found if not str(name).startswith("__")]
 
 
-def _parameters(function: Callable[..., object], count: int) -> list[str]:
-    """Return names for so many positional arguments."""
+def arguments_of(callable_: Any) -> tuple[Callable[..., object], dict[str, Any]] | None:
+    """Return the function of a task's call or of a partial, and its arguments by the names of their parameters; None for others."""
+    if isinstance(callable_, TaskCall):
+        function, args, kwargs = callable_._function, callable_._args, callable_._kwargs
+    elif isinstance(callable_, functools.partial):
+        function, args, kwargs = callable_.func, callable_.args, callable_.keywords
+    else:
+        return None
     names: list[str] = []
     for plain in functions_of(function):
         names = [*plain.__code__.co_varnames[: plain.__code__.co_argcount]]
-    return [names[at] if at < len(names) else f"argument {at}" for at in range(count)]
+        if isinstance(function, types.MethodType):
+            names = names[1:]
+    numbered = [names[at] if at < len(names) else f"argument {at}" for at in range(len(args))]
+    return function, {**dict(zip(numbered, args, strict=True)), **kwargs}
+
+
+def closed_over(callable_: Any) -> Iterator[object]:
+    """Yield the numbers and texts in the closures, defaults and arguments of a callable.
+
+    Examples
+    --------
+    >>> from weft._doctor.reach import closed_over
+    >>> rate = 0.5
+    >>> [*closed_over(lambda turn=3: turn)]
+    [3]
+    """
+    if isinstance(callable_, functools.partial):
+        yield from filter(is_scalar, (*callable_.args, *callable_.keywords.values()))
+    for function in functions_of(callable_):
+        yield from filter(is_scalar, (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+        for cell in function.__closure__ or ():
+            try:
+                value = cell.cell_contents
+            except ValueError:  # assigned later
+                continue
+            if is_scalar(value):
+                yield value

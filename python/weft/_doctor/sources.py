@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,18 @@ def split_place(place: str | None) -> tuple[str, int]:
     """
     file, colon, line = (place or "").rpartition(":")
     return (file, int(line)) if colon and line.isdecimal() else (place or "", 0)
+
+
+def lines(first: int, last: int) -> str:
+    """Return how a message names lines.
+
+    Examples
+    --------
+    >>> from weft._doctor.sources import lines
+    >>> lines(3, 3), lines(3, 5)
+    ('line 3', 'lines 3-5')
+    """
+    return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
 def made_at(file: str, path: str) -> int:
@@ -69,13 +81,38 @@ def loop_around(file: str, line: int) -> tuple[int, int] | None:
 
     None if it stands in no loop, or the source is not there.
     """
+    return _innermost(file, line, _LOOPS)
+
+
+def function_around(file: str, line: int) -> tuple[int, int] | None:
+    """Return first and last line of the innermost function around a line; None if there is none."""
+    return _innermost(file, line, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+
+
+def function_named(file: str, line: int, name: str) -> Iterator[ast.AST]:
+    """Yield the functions of a file that have a name; for ``<lambda>`` those of a line."""
+    tree = _tree(file)
+    if tree is None:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.name == name:
+                yield node
+        elif isinstance(node, ast.Lambda) and name == "<lambda>" and node.lineno <= line <= (node.end_lineno or line):
+            yield node
+
+
+def _innermost(file: str, line: int, kinds: tuple[type[ast.AST], ...]) -> tuple[int, int] | None:
     tree = _tree(file)
     if tree is None:
         return None
     found: tuple[int, int] | None = None
     for node in ast.walk(tree):
-        if isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            span = node.lineno, node.end_lineno or node.lineno
+        if isinstance(node, kinds):
+            each: Any = node
+            span = each.lineno, each.end_lineno or each.lineno
+            if not span[0] <= line <= span[1]:
+                continue
             if found is None or span[1] - span[0] <= found[1] - found[0]:
                 found = span
     return found

@@ -1,14 +1,22 @@
-"""Traces of all engines of a run, for advice."""
+"""Traces of all engines of a run, for advice.
+
+A trace takes some hundred nanoseconds from each op. Where ops are so short that this is more than a small part of the run, an
+engine is traced now and then: a stretch of its ops, and then a pause that is as much longer as it takes.
+"""
 
 from __future__ import annotations
 
+import threading
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from weft._core import Engine
-from weft._doctor.advice import Habits, advice_of
+from weft._doctor.advice import advice_of
+from weft._doctor.habits import Habits
 from weft._engine import observers
 from weft._engine.default import get_engine
-from weft._engine.recorder import Trace
+from weft._trace.record import Record
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
@@ -17,10 +25,74 @@ if TYPE_CHECKING:
     from weft._doctor.findings import Report
 
 #: Kinds that a trace shows.
-TIMED = frozenset({"wait-in-loop", "repeated-ops", "short-task", "one-buffer"})
+TIMED = frozenset({"wait-in-loop", "repeated-ops", "short-task", "one-buffer", "too-many-threads"})
 
-#: Ops of one engine that are looked at.
-_LIMIT = 300_000
+#: Ops of one engine that are looked at, and those of one stretch.
+_LIMIT, _STRETCH = 300_000, 10_000
+#: Seconds that a trace takes from an op, about, and the part of a run that traces may take.
+_RECORD, _SHARE = 3e-7, 0.03
+#: Seconds between two looks at how many ops were traced.
+_TICK = 0.01
+#: Seconds for which somebody else who traces an engine is left alone at least.
+_YIELDED = 1.0
+
+
+class _Traced:
+    """An engine that is traced, all the time or now and then.
+
+    Parameters
+    ----------
+    engine : Engine
+        The engine.
+
+    Raises
+    ------
+    WeftError
+        If somebody else traces it, or it is closed.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.workers = engine, engine.workers
+        self.records: list[Record] = []
+        #: Seconds without a trace.
+        self.paused = 0.0
+        self._left = _LIMIT
+        self._size = 0
+        self._begun = self._ended = self._resumes = 0.0
+        self._begin(_STRETCH)
+
+    def _begin(self, size: int) -> None:
+        self.engine._trace_start(size, None)
+        self._size, self._begun = size, time.perf_counter()
+        if self._ended:
+            self.paused += self._begun - self._ended
+
+    def end(self, pause: float = 0.0) -> None:
+        """Keep what was traced, and trace again after a pause."""
+        if not self._size:
+            return
+        self._size = 0
+        self._ended = time.perf_counter()
+        self._resumes = self._ended + pause
+        record = Record.read(self.engine._trace_stop())
+        self._left -= len(record.ops)
+        self.records.append(record)
+
+    def look(self) -> None:
+        """Pause where the trace takes too much, and go on where it has paused for long enough."""
+        now = time.perf_counter()
+        if not self._size:
+            if now >= self._resumes and self._left > 0:
+                self._begin(_STRETCH)
+            return
+        room = self.engine._trace_room()
+        if room is None or room > self._size // 8:
+            return
+        size, lasted = self._size, now - self._begun
+        pause = max(0.0, _RECORD * size / _SHARE - lasted)
+        self.end(pause)
+        if pause == 0 and self._left > 0:
+            self._begin(min(4 * size, self._left))
 
 
 class Traces:
@@ -34,7 +106,9 @@ class Traces:
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._kinds = frozenset(kinds)
-        self._traces: list[tuple[Trace, int]] = []
+        self._traced: list[_Traced] = []
+        self._lock = threading.Lock()
+        self._ends = threading.Event()
         self._habits = Habits()
         self._untraced = 0
 
@@ -44,6 +118,8 @@ class Traces:
             self.trace(get_engine())
             # Of what a class makes nobody hears in another way, and nothing is left of this at the end.
             Engine.__init__ = self._made  # type: ignore[method-assign]
+            observers.tracing = self._yield
+            threading.Thread(target=self._look, name="weft-doctor", daemon=True).start()
         if "copied-each-turn" in self._kinds:
             observers.converted = self._habits.converted
         if "recording-storm" in self._kinds:
@@ -58,27 +134,45 @@ class Traces:
 
     def trace(self, engine: Engine) -> None:
         """Trace an engine, unless somebody else does."""
-        try:
-            self._traces.append((Trace(engine=engine, limit=_LIMIT).start(), engine.workers))
-        except WeftError:
-            self._untraced += 1
+        with self._lock:
+            try:
+                self._traced.append(_Traced(engine))
+            except WeftError:
+                self._untraced += 1
+
+    def _yield(self, engine: Engine) -> None:
+        """Make room for somebody else's trace of an engine."""
+        with self._lock:
+            for traced in self._traced:
+                if traced.engine is engine:
+                    traced.end(_YIELDED)
+
+    def _look(self) -> None:
+        while not self._ends.wait(_TICK):
+            with self._lock:
+                if self._ends.is_set():  # meanwhile: nobody would end what is begun now
+                    return
+                for traced in self._traced:
+                    with suppress(WeftError):  # closed, or somebody else traces it
+                        traced.look()
 
     def finish(self, report: Report) -> None:
         """Stop, and add what was found."""
-        observers.converted = observers.recorded = None
+        observers.converted = observers.recorded = observers.tracing = None
         if "__init__" in vars(Engine):
             del Engine.__init__
-        for trace, workers in self._traces:
-            try:
-                trace._stop(wait=False)
-            except WeftError:
-                self._untraced += 1
-                continue
-            record = trace._seen().record
-            for finding in advice_of(record, workers, self._kinds):
-                report.add(finding)
-            report.count("traced ops", len(record.ops))
-            report.count("ops over the limit of traces", record.dropped)
+        self._ends.set()
+        with self._lock:
+            paused = 0.0
+            for traced in self._traced:
+                with suppress(WeftError):
+                    traced.end()
+                paused = max(paused, traced.paused)
+                for record in traced.records:
+                    for finding in advice_of(record, traced.workers, self._kinds):
+                        report.add(finding)
+                    report.count("traced ops", len(record.ops))
+        report.count("milliseconds without a trace", int(1000 * paused))
         for finding in self._habits.findings():
             report.add(finding)
         report.count("engines that somebody else traces", self._untraced)

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weft._core import Engine
+
 #: Called with each object of NumPy's whose values become an array's.
 converted: Callable[[Any], object] | None = None
 #: Called with the name of each function that is recorded, and with what says why.
 recorded: Callable[[str, Callable[[], str]], object] | None = None
+#: Called with each engine that somebody is about to trace.
+tracing: Callable[[Engine], object] | None = None
 
-_PACKAGE = str(Path(__file__).parent.parent)
+#: The folder of the package.
+PACKAGE = str(Path(__file__).parent.parent)
 
 
 def caller() -> tuple[str, int]:
@@ -27,6 +32,6 @@ def caller() -> tuple[str, int]:
     True
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

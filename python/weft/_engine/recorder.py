@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from weft._core import Engine
+from weft._engine import observers
 from weft._engine.default import get_engine
 from weft._trace import formats
 from weft._trace.markup import framed, table
@@ -114,6 +115,8 @@ class Trace:
         if self._recording or self._views is not None:
             raise TraceError("this trace was started before: make another one with weft.trace()")
         self._engine = engine = get_engine() if self._engine is None else self._engine
+        if observers.tracing is not None:
+            observers.tracing(engine)
         ranges = profiler_ranges()
         # A trace that is dropped while it records ends: it could not be stopped, and the engine would not be traced
         # again.

@@ -33,8 +33,13 @@ _LONG: Any = (np.longdouble, np.clongdouble)
 _call = SymbolCore.call
 
 
-def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: object = None) -> Any:
     """Return the symbol of a call of `op`, or a tuple of those of its results. A ufunc's call may name a mask.
+
+    Raises
+    ------
+    GraphError
+        If an operand is an array, or results are to be written somewhere.
 
     Examples
     --------
@@ -43,6 +48,11 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     >>> compose(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {}).list_arguments()
     ['x']
     """
+    if out is not None:
+        raise GraphError(
+            f"{op.name}() of symbols has no out=: what is written where is decided when it is bound; under weft.vmap results are new"
+            " arrays"
+        )
     prepare = op._prepare
     if prepare is not None:
         attributes = prepare(*arrays, **attributes)

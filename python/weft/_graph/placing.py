@@ -11,14 +11,12 @@ from weft._core import GraphCore, NDArray, graph_place_device
 from weft._engine.labels import cpu
 from weft._graph.graphs import Graph, core_of
 from weft._graph.passes import own_pass
-from weft._registry.defaults import state
+from weft._registry.avals import like_first
 from weft._registry.op import get_op, register_op
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from weft._registry.avals import Aval
 
 
 def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str], str | None]:
@@ -36,12 +34,7 @@ def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str
     )
 
 
-def _infer_copy(x: Aval, *, device: str) -> Aval:
-    del device  # the values are the same everywhere
-    return x
-
-
-@register_op("copy_to", infer=_infer_copy)
+@register_op("copy_to", infer=like_first)
 def _copy_to(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, device: str) -> None:
     del device
     np.copyto(out, x)
@@ -57,7 +50,6 @@ def _copy_back(node: Any, grads: Any) -> Any:
 
 
 _copy_to.set_attribute("view", _show)
-state(_copy_to, infer_shape="like_first")
 _copy_to.set_attribute("shares_memory", value=True)  # on the device where it lies already
 _copy_to.set_attribute("gradient", _copy_back)
 

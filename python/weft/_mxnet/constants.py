@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import own_dtype
@@ -51,6 +53,22 @@ def _register_made() -> None:
 _register_made()
 
 
+def in_steps(start: float, step: float, count: int, kind: Any) -> np.ndarray[Any, Any]:
+    """Return numbers in order; each is computed in their own dtype, as in MXNet.
+
+    Examples
+    --------
+    >>> from weft._mxnet.constants import in_steps
+    >>> in_steps(1, 2, 3, "float32")
+    array([1., 3., 5.], dtype=float32)
+    """
+    at = np.arange(count)
+    chosen = np.dtype(kind)
+    if chosen.kind != "f":
+        return (start + at * step).astype(chosen)
+    return chosen.type(start) + at.astype(chosen) * chosen.type(step)
+
+
 def _count(s: Any) -> int:
     start, stop = (0.0, s.start) if s.stop is None else (s.start, s.stop)
     count: int = max(0, math.ceil((stop - start) / s.step)) * s.repeat
@@ -75,8 +93,7 @@ def _count(s: Any) -> int:
 )
 def _arange(s: Any) -> Any:
     start = 0.0 if s.stop is None else s.start
-    found = start + namespace.arange(_count(s) // s.repeat, dtype="float64") * s.step
-    return namespace.astype(namespace.repeat(found, s.repeat) if s.repeat > 1 else found, s.dtype)
+    return namespace.asarray(np.repeat(in_steps(start, s.step, _count(s) // s.repeat, s.dtype), s.repeat))
 
 
 @operator(

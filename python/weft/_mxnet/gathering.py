@@ -168,7 +168,9 @@ def _diag_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     one, other = place(s.axis1, len(known)), place(s.axis2, len(known))
     a, b = known[one], known[other]
     rest = tuple(each for at, each in enumerate(known) if at not in {one, other})
-    length = None if a is None or b is None else max(min(a + min(s.k, 0), b - max(s.k, 0)), 0)
+    length = None if a is None or b is None else min(a + min(s.k, 0), b - max(s.k, 0))
+    if length is not None and length < 0:
+        raise ShapeError(f"diag: data of shape {known} has no diagonal {s.k}")
     outs.learn(0, (*rest, length))
 
 

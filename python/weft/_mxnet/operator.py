@@ -63,7 +63,7 @@ class Operator(Op):
         What computes the gradients of its inputs.
     """
 
-    __slots__ = ("_read", "apply", "backward", "inputs", "mxnet_name", "settings", "shown")
+    __slots__ = ("_fitting", "_read", "apply", "backward", "inputs", "mxnet_name", "settings", "shown")
 
     def __init__(
         self, name: str, apply: Apply, settings: Settings, inputs: Names, shown: Count, backward: Backward
@@ -74,6 +74,7 @@ class Operator(Op):
         self.inputs: Any = inputs
         self.shown = shown
         self.backward = backward
+        self._fitting: set[Any] = set()
         self._read: dict[Any, Any] = {}
         super().__init__(_free(name), self._infer, self._compute, level=_LEVEL)
 
@@ -93,6 +94,27 @@ class Operator(Op):
         from weft._mxnet.positions import arranged  # noqa: PLC0415 - for arguments by position alone
 
         return arranged(self, given, lambda each: is_symbol(each) or isinstance(each, NDArray | np.ndarray))
+
+    def check(self, arrays: Sequence[Any], attributes: dict[str, Any]) -> None:
+        """Refuse arrays whose shapes the rule of the op refuses: its computation might broadcast them.
+
+        Raises
+        ------
+        ShapeError
+            If they do not fit.
+        """
+        key = (tuple(each.shape for each in arrays), *attributes.items())
+        try:
+            if key in self._fitting:
+                return
+        except TypeError:  # a list among the attributes
+            key = None
+        rule: Any = self.attribute("infer_shape")
+        rule(attributes, [each.shape for each in arrays], [None] * self._entry.num_outputs(attributes))
+        if key is not None:
+            if len(self._fitting) >= _REMEMBERED:
+                self._fitting.clear()
+            self._fitting.add(key)
 
     def read(self, attributes: dict[str, Any]) -> Any:
         """Return the settings that attributes say, defaults included, as a namespace."""

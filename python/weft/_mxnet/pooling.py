@@ -10,7 +10,7 @@ import numpy as np
 from weft._mxnet.layers import windows_layout, with_layout
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, optional, shape
-from weft._mxnet.shapes_of_windows import pooled, pooling, spread
+from weft._mxnet.shapes_of_windows import padding_of, pooled, pooling, spread
 from weft._nn import namespace as nn
 from weft._numpy import namespace
 from weft.errors import GraphError, ShapeError
@@ -36,7 +36,7 @@ def _windows(s: Any, data: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple
     """Return kernel, stride, and padding before and after each axis such that windows end where it does."""
     count = data.ndim - 2
     kernel = spread(s.kernel, count, 1, "kernel")
-    stride, pad = spread(s.stride, count, 1, "stride"), spread(s.pad, count, 0, "pad")
+    stride, pad = spread(s.stride, count, 1, "stride"), padding_of(s, count)
     pads: list[tuple[int, int]] = []
     for at, (length, made) in enumerate(zip(data.shape[2:], pooled(s, data.shape[2:]), strict=True)):
         assert made is not None
@@ -51,7 +51,7 @@ def _windows(s: Any, data: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple
 def _counts(s: Any, data: Any, kernel: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     """Return by how many elements the sum of each window is divided: padding counts, what lies behind it does not."""
     count = data.ndim - 2
-    pad = spread(s.pad, count, 0, "pad")
+    pad = padding_of(s, count)
     found: Any = np.ones((1,) * count)
     for at, (length, made) in enumerate(zip(data.shape[2:], pooled(s, data.shape[2:]), strict=True)):
         first = np.arange(made or 0) * stride[at] - pad[at]

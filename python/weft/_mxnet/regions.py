@@ -12,7 +12,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, shape
 from weft._numpy import namespace
 from weft._tape.leaves import stop_gradient
-from weft.errors import GraphError, ShapeError
+from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Dtypes, Shapes
@@ -93,6 +93,18 @@ def _corners(last: Any, which: Any, y: Any, x: Any) -> Any:
     return upper * (1.0 - part_y) + lower * part_y
 
 
+def _align_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    if not s.position_sensitive:
+        _region_shapes(s, ins, outs)
+        return
+    parts, channels = s.pooled_size[0] * s.pooled_size[1], ins.length(0, 1)
+    if channels is not None and channels % parts:
+        raise ShapeError(f"ROIAlign: {channels} channels do not divide among {parts} parts")
+    ins.learn_rank(0, 4)
+    ins.learn(1, (None, 5))
+    outs.learn(0, (ins.length(1, 0), None if channels is None else channels // parts, *s.pooled_size))
+
+
 @operator(
     "_contrib_ROIAlign",
     settings=Settings(
@@ -103,11 +115,9 @@ def _corners(last: Any, which: Any, y: Any, x: Any) -> Any:
         aligned=(flag, False),
     ),
     inputs=("data", "rois"),
-    shapes=_region_shapes,
+    shapes=_align_shapes,
 )
 def _roi_align(s: Any, data: Any, rois: Any) -> Any:
-    if s.position_sensitive:
-        raise GraphError("ROIAlign: position_sensitive=True is not read")
     count = data.shape[0]
     rois = stop_gradient(rois)  # as in MXNet
     which = namespace.astype(rois[:, 0], "int64")
@@ -121,6 +131,10 @@ def _roi_align(s: Any, data: Any, rois: Any) -> Any:
     found = between(data, namespace.broadcast_to(at, shape_), rows, columns)
     found = found * by_y[:, :, :, None, None, None] * by_x[:, None, None, :, :, None]
     found = namespace.permute_dims(namespace.sum(found, axis=(2, 4)), (0, 3, 1, 2))
+    if s.position_sensitive:  # each part looks at channels of its own
+        parts = s.pooled_size[0] * s.pooled_size[1]
+        own = found.reshape((found.shape[0], found.shape[1] // parts, parts, parts))
+        found = namespace.diagonal(own, 0, 2, 3).reshape((*own.shape[:2], *s.pooled_size))
     return namespace.where((which >= 0)[:, None, None, None], found, 0.0)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.operands import as_array
 from weft._core import NDArray
+from weft._mxnet.constants import in_steps
 from weft._mxnet.positions import arranged, count_name, input_names
 from weft._mxnet.script_symbols import found_op, parts_of
 from weft._numpy import namespace
@@ -45,6 +47,7 @@ def function(name: str, prefix: str = "") -> Callable[..., Any]:
 
     def call(*given: Any, out: Any = None, **named: Any) -> Any:
         arrays, attributes = _placed(op, given, named)
+        op.check(arrays, attributes)
         found: Any = op(*arrays, **attributes)
         several: list[Any] = [*found] if isinstance(found, tuple) else [found]
         several = several[: op.shown(op.read(attributes)) if callable(op.shown) else op.shown]
@@ -123,7 +126,8 @@ def arange(
 ) -> NDArray:
     """Return numbers in order, each `repeat` times, of float32 by default."""
     first, last = (0.0, start) if stop is None else (start, stop)
-    found = np.repeat(np.arange(first, last, step), repeat).astype(dtype or "float32")
+    count = max(0, math.ceil((last - first) / step))
+    found = np.repeat(in_steps(first, step, count, dtype or "float32"), repeat)
     return namespace.asarray(found, device=ctx)
 
 

@@ -163,6 +163,21 @@ def deconvolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     ins.learn(0, (outs.length(0, 0), None, *(None,) * count))
 
 
+def padding_of(s: Any, count: int) -> tuple[int, ...]:
+    """Return the padding of each axis that pooling is told; the convention ``same`` takes none, however many zeros are given.
+
+    Raises
+    ------
+    ShapeError
+        If there is padding beside that convention.
+    """
+    if s.pooling_convention != "same":
+        return spread(s.pad, count, 0, "pad")
+    if any(s.pad):
+        raise ShapeError(f"pad={s.pad} contradicts pooling_convention 'same', which says what the padding is")
+    return (0,) * count
+
+
 def pooled(s: Any, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
     """Return the lengths that pooling leaves."""
     count = len(lengths)
@@ -171,10 +186,8 @@ def pooled(s: Any, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
     kernel = spread(s.kernel, count, 1, "kernel")
     if not s.kernel:
         raise GraphError("op 'Pooling' needs the attribute kernel, or global_pool")
-    stride, pad = spread(s.stride, count, 1, "stride"), spread(s.pad, count, 0, "pad")
+    stride, pad = spread(s.stride, count, 1, "stride"), padding_of(s, count)
     if s.pooling_convention == "same":
-        if any(pad):
-            raise ShapeError(f"pad={pad} contradicts pooling_convention 'same', which says what the padding is")
         return tuple(None if each is None else -(-each // step) for each, step in zip(lengths, stride, strict=True))
     full = s.pooling_convention == "full"
     for at in range(count):

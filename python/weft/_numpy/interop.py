@@ -78,6 +78,7 @@ def __array_interface__(self: NDArray) -> dict[str, Any]:
     if x._elsewhere:
         raise AttributeError(f"an array on {device_of(x)} has no memory that the CPU reads: copy it to the CPU first")
     shown = read_only(x._values())
+    x._stay()
     return {**shown.__array_interface__, "strides": None if x._contiguous else shown.strides}
 
 

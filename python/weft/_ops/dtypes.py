@@ -20,6 +20,7 @@ from weft._core import Native, NDArray, tape_hear_view
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
+from weft._registry.shape_rules import shaped_by
 from weft._registry.symbol_hook import compose, is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -142,12 +143,12 @@ def _casting(_: object, *, dtype: npt.DTypeLike) -> dict[str, DType]:
     return {"dtype": as_dtype(dtype)}
 
 
-def _astype_rule(x: Aval, *, dtype: DType) -> Aval:
+def _cast(x: Aval, *, dtype: DType) -> DType:
     _check(x.dtype, dtype)
-    return Aval(x.shape, dtype)
+    return dtype
 
 
-@register_op("astype", infer=_astype_rule)
+@register_op("astype", infer=shaped_by("like_first", _cast))
 def _astype(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, dtype: DType) -> None:
     del dtype  # that of `out`
     np.copyto(out, x if x.dtype.kind != "c" or out.dtype.kind in "cb" else x.real, casting="unsafe")
@@ -161,7 +162,6 @@ def _push_astype(outputs: tuple[NDArray], operands: tuple[NDArray], *, dtype: DT
 
 state(
     _astype,
-    infer_shape="like_first",
     elementwise=True,
     identity="like",
     push=_push_astype,

@@ -25,7 +25,8 @@ from weft._registry.avals import Aval, result_dtype
 from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
-from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_shape
+from weft._registry.shape_rules import reduced_shape
+from weft._registry.shapes import Axis, Shape, axis_tuple
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:

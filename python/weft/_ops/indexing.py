@@ -42,13 +42,15 @@ from weft._registry import hooks
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.defaults import state
 from weft._registry.op import register_op
+from weft._registry.shape_rules import shaped_by
 from weft._registry.shapes import axis_index, is_only_axis
-from weft._registry.symbol_hook import Composing, is_symbol
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weft._call.calls import DType
     from weft._call.keys import Index
     from weft._call.operands import Operand
 
@@ -92,11 +94,9 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:
             return rows
     if x.__class__ is not NDArray:
         x = x._now
-    try:
-        found = parse(key, x.shape, x.strides)
-    except Composing:
+    if is_symbol(key) or (key.__class__ is tuple and any(map(is_symbol, key))):
         return hooks.index(x, key)  # type: ignore[no-any-return]
-    return _get_meant(x, key, found)
+    return _get_meant(x, key, parse(key, x.shape, x.strides))
 
 
 def _get_meant(x: NDArray, key: Any, found: Basic | Advanced) -> NDArray:
@@ -372,11 +372,12 @@ def _scatter(template: tuple[Any, ...], scalar: object, x: np.ndarray[Any, Any],
 _COPIED = 1 << 12
 
 
-def _take_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
-    return Aval((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+def _taken(x: Aval, _indices: Aval, *, axis: int) -> DType:
+    del axis  # without influence
+    return x.dtype
 
 
-@register_op("take", infer=_take_rule)
+@register_op("take", infer=shaped_by("take", _taken))
 def _take(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> None:
     if out.nbytes <= _COPIED:
         out[...] = x.take(indices, axis=axis)

@@ -16,7 +16,7 @@ from weft._call.calls import Elements, one
 from weft._call.copies import copy_cast
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.views import Layout, register_view, view
+from weft._call.views import Places, register_view, view
 from weft._core import Native, NDArray
 from weft._ops.manipulation import (
     _selected,
@@ -32,7 +32,8 @@ from weft._ops.manipulation import (
 from weft._registry.avals import Aval, as_dtype, result_dtype
 from weft._registry.defaults import state
 from weft._registry.op import register_op
-from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, is_only_axis, joined_shape
+from weft._registry.shape_rules import shaped_by
+from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, is_only_axis
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -58,12 +59,14 @@ def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elemen
 
 
 @register_view("narrow", _copy_narrowed, batch="axis")
-def _narrowed(shape: Shape, strides: Shape, /, *, axis: int, start: int, length: int) -> Layout:
-    return Layout((*shape[:axis], length, *shape[axis + 1 :]), strides, start * strides[axis])
+def _narrowed(_shape: Shape, strides: Shape, /, *, axis: int, start: int, length: int) -> Places:
+    del length  # the rule has it
+    return Places(strides, start * strides[axis])
 
 
-def _joined_dtype(parts: tuple[Aval, ...], dtype: DTypeLike | None) -> np.dtype[Any]:
+def _joined_dtype(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> np.dtype[Any]:
     """Return the dtype of a join: the requested one, to which all parts cast by "same_kind", as in NumPy's joins."""
+    del axis  # without influence
     if dtype is None:
         return result_dtype(*parts)
     wanted = as_dtype(dtype)
@@ -73,35 +76,13 @@ def _joined_dtype(parts: tuple[Aval, ...], dtype: DTypeLike | None) -> np.dtype[
     return wanted
 
 
-def _infer_concat(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
-    if not parts:
-        raise ArgumentValueError("need at least one array to concatenate")
-    if any(not part.shape for part in parts):
-        raise ArgumentValueError("arrays without axes cannot be concatenated; give them one, or axis=None")
-    at = axis_index(axis, len(parts[0].shape))
-    shape = joined_shape([part.shape for part in parts], at)
-    return Aval(shape, _joined_dtype(parts, dtype))
-
-
-@register_op("concat", infer=_infer_concat, aliases=("concatenate",))
+@register_op("concat", infer=shaped_by("concat", _joined_dtype), aliases=("concatenate",))
 def _concat(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None = None) -> None:
     del dtype  # the result has it
     np.concatenate(parts, axis=axis, out=out)
 
 
-def _infer_stack(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
-    if not parts:
-        raise ArgumentValueError("need at least one array to stack")
-    shape = parts[0].shape
-    if any(part.shape != shape for part in parts):
-        raise ArgumentValueError(
-            f"all arrays of a stack have one shape, got {', '.join(str(part.shape) for part in parts)}"
-        )
-    at = axis_index(axis, len(shape) + 1)
-    return Aval((*shape[:at], len(parts), *shape[at:]), _joined_dtype(parts, dtype))
-
-
-@register_op("stack", infer=_infer_stack)
+@register_op("stack", infer=shaped_by("stack", _joined_dtype))
 def _stack(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None = None) -> None:
     del dtype  # as above
     np.stack(parts, axis=axis, out=out)
@@ -169,8 +150,8 @@ def _join_for_all(op: Op) -> Callable[..., Any]:
     return rule
 
 
-state(_concat, infer_shape="concat", layout="concat", batch=_join_for_all(_concat))
-state(_stack, infer_shape="stack", batch=_join_for_all(_stack))
+state(_concat, layout="concat", batch=_join_for_all(_concat))
+state(_stack, batch=_join_for_all(_stack))
 
 
 @register_op("tile", infer=_infer_tile)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import builtins
-import math
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from weft._call.calls import Elements, one
 from weft._call.operands import as_array
-from weft._call.views import Layout, register_view, view
+from weft._call.views import Places, register_view, view
 from weft._core import Native, NDArray, copy_elements, tape_hear_view
-from weft._registry.avals import Aval, broadcast_shapes as joined
+from weft._registry.avals import broadcast_shapes as joined
 from weft._registry.defaults import state
 from weft._registry.op import register_op
+from weft._registry.shape_rules import dtype_of_first, resolved_shape, shaped_by
 from weft._registry.shapes import (
     AnyShape,
     Axis,
@@ -23,11 +23,9 @@ from weft._registry.shapes import (
     axes_in_order,
     axis_index,
     axis_tuple,
-    broadcast_strides,
     contiguous_strides,
     reduced_axes,
     reshape_strides,
-    resolve_shape,
 )
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentValueError
@@ -55,12 +53,9 @@ def _permuted_for_all(_: int, operands: list[Any], __: list[bool], attributes: d
     return _permuted(x, axes=(0, *own))
 
 
-@register_view("permute_dims", np.transpose, aliases=("transpose",), rule="permute_dims", batch=_permuted_for_all)
-def _permuted(shape: Shape, strides: Shape, *, axes: Shape | None) -> Layout:
-    order = tuple(reversed(range(len(shape)))) if axes is None else axes_in_order(axes, len(shape), "axes")
-    if len(order) != len(shape):
-        raise ArgumentValueError(f"axes {axes} do not match an array of shape {shape}")
-    return Layout(tuple(shape[i] for i in order), tuple(strides[i] for i in order))
+@register_view("permute_dims", np.transpose, aliases=("transpose",), batch=_permuted_for_all)
+def _permuted(_shape: Shape, strides: Shape, *, axes: Shape | None) -> Places:
+    return Places(strides[::-1] if axes is None else tuple([strides[i] for i in axes]))
 
 
 def _copy_expanded(x: Elements, *, axes: Shape) -> Elements:
@@ -79,22 +74,18 @@ def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
     return np.asarray(np.take(x, index, axis))
 
 
-@register_view("expand_dims", _copy_expanded, rule="expand_dims", batch="axis")
-def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
-    ndim = len(shape) + len(axes)
-    new = axes_in_order(axes, ndim, "axis")
-    old = iter(zip(shape, strides, strict=True))
-    pairs = [(1, 0) if i in new else next(old) for i in range(ndim)]
-    return Layout(tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
+@register_view("expand_dims", _copy_expanded, batch="axis")
+def _expanded(_shape: Shape, strides: Shape, *, axes: Shape) -> Places:
+    ndim = len(strides) + len(axes)
+    new = {i % ndim for i in axes}
+    old = iter(strides)
+    return Places(tuple([0 if i in new else next(old) for i in range(ndim)]))
 
 
-@register_view("squeeze", _copy_squeezed, rule="squeeze", batch="axis")
-def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
-    gone = axis_tuple(axes, len(shape))
-    if any(shape[i] != 1 for i in gone):
-        raise ArgumentValueError(f"cannot squeeze axes {axes} of shape {shape}: their length is not one")
-    kept = [i for i in range(len(shape)) if i not in gone]
-    return Layout(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
+@register_view("squeeze", _copy_squeezed, batch="axis")
+def _squeezed(_shape: Shape, strides: Shape, *, axes: Shape) -> Places:
+    gone = {i % len(strides) for i in axes}
+    return Places(tuple([stride for i, stride in enumerate(strides) if i not in gone]))
 
 
 def _flip_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
@@ -102,11 +93,11 @@ def _flip_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[
     return _flipped(x, axes=tuple(1 + axis for axis in axis_tuple(axes, x.ndim - 1)))
 
 
-@register_view("flip", _copy_flipped, rule="like_first", batch=_flip_for_all)
-def _flipped(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
-    turned = axis_tuple(axes, len(shape))
-    offset = sum((shape[i] - 1) * strides[i] for i in turned)
-    return Layout(shape, tuple(-s if i in turned else s for i, s in enumerate(strides)), offset)
+@register_view("flip", _copy_flipped, batch=_flip_for_all)
+def _flipped(shape: Shape, strides: Shape, *, axes: Shape | None) -> Places:
+    turned = {i % len(strides) for i in (range(len(strides)) if axes is None else axes)}
+    offset = sum([(shape[i] - 1) * strides[i] for i in turned])
+    return Places(tuple([-stride if i in turned else stride for i, stride in enumerate(strides)]), offset)
 
 
 def _broadcast_for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
@@ -119,9 +110,11 @@ def _broadcast_for_all(size: int, operands: list[Any], _: list[bool], attributes
     return _broadcast(x, shape=(size, *shape))
 
 
-@register_view("broadcast_to", np.broadcast_to, rule="broadcast_to", batch=_broadcast_for_all)
-def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Layout:
-    return Layout(shape, broadcast_strides(old, strides, shape))
+@register_view("broadcast_to", np.broadcast_to, batch=_broadcast_for_all)
+def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Places:
+    lead = len(shape) - len(old)
+    inner = [0 if n == 1 and m != 1 else s for n, s, m in zip(old, strides, shape[lead:], strict=True)]
+    return Places((*(0,) * lead, *inner))
 
 
 def _copy_matrices(x: Elements) -> Elements:
@@ -129,25 +122,19 @@ def _copy_matrices(x: Elements) -> Elements:
 
 
 @register_view("matrix_transpose", _copy_matrices, batch="stack")
-def _matrix_transposed(shape: Shape, strides: Shape) -> Layout:
-    if len(shape) < 2:  # a matrix has two axes
-        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
-    swap = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
-    return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
+def _matrix_transposed(_shape: Shape, strides: Shape) -> Places:
+    return Places((*strides[:-2], strides[-1], strides[-2]))
 
 
 @register_view("select", _copy_selected, batch="axis")
-def _selected(shape: Shape, strides: Shape, *, axis: int, index: int) -> Layout:
-    return Layout((*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :]), index * strides[axis])
+def _selected(_shape: Shape, strides: Shape, *, axis: int, index: int) -> Places:
+    return Places((*strides[:axis], *strides[axis + 1 :]), index * strides[axis])
 
 
-def _infer_reshape(x: Aval, *, shape: AnyShape) -> Aval:
-    return Aval(resolve_shape(shape, math.prod(x.shape), x.shape), x.dtype)
-
-
-@register_op("reshape", infer=_infer_reshape)
+@register_op("reshape", infer=shaped_by("reshape", dtype_of_first))
 def _reshape(out: Elements, x: Elements, *, shape: AnyShape) -> None:
-    np.copyto(out, x.reshape(resolve_shape(shape, x.size, x.shape)))
+    del shape  # the result has it
+    np.copyto(out, x.reshape(out.shape))
 
 
 def _push_reshape(outputs: tuple[NDArray], operands: tuple[NDArray], **_: object) -> bool:
@@ -161,24 +148,16 @@ def _push_reshape(outputs: tuple[NDArray], operands: tuple[NDArray], **_: object
 _reshape.set_attribute("push", _push_reshape)
 
 
-def _infer_roll(x: Aval, *, shift: Shape, axes: Shape | None) -> Aval:
-    if axes is not None:
-        for axis in axes:
-            axis_index(axis, len(x.shape))
-        joined((len(shift),), (len(axes),))
-    return Aval(x.shape, x.dtype)
-
-
 def _reshape_for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
     x = operands[0]
     own = x.shape[1:]
-    return reshape(x, (size, *resolve_shape(attributes["shape"], math.prod(own), own)))
+    return reshape(x, (size, *resolved_shape(own, attributes["shape"])))
 
 
-state(_reshape, infer_shape="reshape", identity="like", batch=_reshape_for_all)
+state(_reshape, identity="like", batch=_reshape_for_all)
 
 
-@register_op("roll", infer=_infer_roll)
+@register_op("roll", infer=shaped_by("along", dtype_of_first))
 def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> None:
     np.copyto(out, np.roll(x, shift if axes is not None else sum(shift), axes))
 
@@ -186,7 +165,12 @@ def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> No
 def _rolling(x: Operand, *, shift: AnyShape, axes: AnyShape | None) -> dict[str, Any]:
     """Return the attributes of a roll in the form that its rule knows."""
     del x  # the rule counts axes
-    return {"shift": as_shape(shift), "axes": None if axes is None else as_shape(axes)}
+    shifts = as_shape(shift)
+    if axes is None:
+        return {"shift": shifts, "axes": None}
+    along = as_shape(axes)
+    joined((len(shifts),), (len(along),))
+    return {"shift": shifts, "axes": along}
 
 
 state(_roll, batch="axis")
@@ -220,7 +204,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
         return transpose(reshape(transpose(x), as_shape(shape)[::-1], copy=copy))
     if is_symbol(x):
         return one(_reshape, x, shape=as_shape(shape))
-    new = resolve_shape(shape, x.size, x.shape)
+    new = resolved_shape(x.shape, as_shape(shape))
     if copy:
         strides = None
     elif x._contiguous:

@@ -9,7 +9,7 @@ import numpy as np
 from weft._call.calls import DType, Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.views import Layout, register_view
+from weft._call.views import Places, register_view
 from weft._core import NDArray
 from weft._ops.reductions import total_dtype
 from weft._ops.unbroadcast import apply, cast_like, shape_of, stand_in
@@ -17,7 +17,8 @@ from weft._registry.avals import Aval, as_dtype, broadcast_shapes, result_dtype
 from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
-from weft._registry.shapes import Shape, as_index, axes_in_order, axis_index
+from weft._registry.shape_rules import rule_named
+from weft._registry.shapes import Shape, as_index, axis_index
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -33,31 +34,19 @@ def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Eleme
 
 
 @register_view("diagonal", _copy_diagonal, batch="axis")
-def _diagonal(shape: Shape, strides: Shape, *, offset: int, axis1: int, axis2: int) -> Layout:
-    if len(shape) < 2:  # a matrix has two axes
-        raise ArgumentValueError(f"a diagonal needs an array of at least 2 axes, got shape {shape}")
-    rows, columns = axes_in_order((axis1, axis2), len(shape))
+def _diagonal(_shape: Shape, strides: Shape, *, offset: int, axis1: int, axis2: int) -> Places:
+    rows, columns = axis1 % len(strides), axis2 % len(strides)
     down, right = max(-offset, 0), max(offset, 0)
-    length = max(min(shape[rows] - down, shape[columns] - right), 0)
-    kept = [i for i in range(len(shape)) if i not in (rows, columns)]
-    return Layout(
-        (*(shape[i] for i in kept), length),
-        (*(strides[i] for i in kept), strides[rows] + strides[columns]),
+    kept = [stride for i, stride in enumerate(strides) if i not in (rows, columns)]
+    return Places(
+        (*kept, strides[rows] + strides[columns]),
         down * strides[rows] + right * strides[columns],
     )
 
 
 def _infer_trace(x: Aval, *, offset: int, axis1: int, axis2: int, dtype: DType | None = None) -> Aval:
-    shape = _diagonal_shape(x.shape, offset, axis1, axis2)
+    shape = rule_named("diagonal")((x.shape,), {"offset": offset, "axis1": axis1, "axis2": axis2})
     return Aval(shape[:-1], total_dtype(x.dtype, dtype))
-
-
-def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
-    if len(shape) < 2:  # a matrix has two axes
-        raise ArgumentValueError(f"a trace needs an array of at least 2 axes, got shape {shape}")
-    rows, columns = axes_in_order((axis1, axis2), len(shape))
-    length = max(min(shape[rows] + min(offset, 0), shape[columns] - max(offset, 0)), 0)
-    return (*(n for i, n in enumerate(shape) if i not in (rows, columns)), length)
 
 
 @register_op("trace", infer=_infer_trace)

@@ -124,9 +124,9 @@ def std_by_cupy(out: Any, x: Any, *masks: Any, **attributes: Any) -> None:
 _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
-state(_MEAN, infer_shape="reduce", layout="reduce", attribute_names=REDUCING, cupy=mean_by_cupy)
+state(_MEAN, layout="reduce", attribute_names=REDUCING, cupy=mean_by_cupy)
 for _op, _by_cupy in ((_VAR, variance_by_cupy), (_STD, std_by_cupy)):
-    state(_op, infer_shape="reduce", layout="reduce", attribute_names=(*REDUCING, "correction"), cupy=_by_cupy)
+    state(_op, layout="reduce", attribute_names=(*REDUCING, "correction"), cupy=_by_cupy)
 for _op in (_MEAN, _VAR, _STD):
     _op._prepare_by(reducing)
 _MEAN._run_by(Native.reduce(np.add, "mean"))

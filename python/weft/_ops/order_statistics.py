@@ -18,7 +18,8 @@ from weft._ops.reductions import REDUCING, reduction, same_dtype, total_dtype
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.defaults import state
 from weft._registry.op import register_op
-from weft._registry.shapes import Axis, Shape, reduced_axes, reduced_shape
+from weft._registry.shape_rules import reduced_shape
+from weft._registry.shapes import Axis, Shape, reduced_axes
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:

@@ -16,14 +16,15 @@ from weft._cuda.launch import PARTS, Launch
 from weft._ops.creation import zeros_like
 from weft._ops.elementwise import floor_divide, ldexp
 from weft._ops.unbroadcast import cast_like, conjugate, fit, is_known
-from weft._registry.avals import Aval
 from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
+from weft._registry.shape_rules import shaped_by
 from weft._registry.symbol_hook import is_symbol
 
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
+    from weft._registry.avals import Aval
 
 __all__ = ["angle", "divmod", "frexp", "imag", "modf", "real"]
 
@@ -62,12 +63,12 @@ def _of_frexp(node: Any, grads: Any) -> Any:
     return (fit(ldexp(grads[0], -node.outputs[1]), node.inputs[0]),)
 
 
-def _angle_rule(z: Aval, *, deg: bool) -> Aval:  # noqa: ARG001 - the op's attribute
+def _of_angles(z: Aval, *, deg: bool) -> np.dtype[Any]:  # noqa: ARG001 - the op's attribute
     dtype: np.dtype[Any] = np.angle(np.empty(0, z.dtype)).dtype
-    return Aval(z.shape, dtype)
+    return dtype
 
 
-@register_op("angle", infer=_angle_rule)
+@register_op("angle", infer=shaped_by("like_first", _of_angles))
 def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> None:
     out[...] = np.angle(z, deg=deg)
 
@@ -99,16 +100,16 @@ def _of_angle(node: Any, grads: Any) -> Any:
     return (cast_like(cast_like(g * scale, x) * (1j * x) / (x * conjugate(x)), x),)
 
 
-def _part_rule(x: Aval) -> Aval:
-    return Aval(x.shape, PARTS.get(x.dtype, x.dtype))
+def _of_parts(x: Aval) -> np.dtype[Any]:
+    return PARTS.get(x.dtype, x.dtype)
 
 
-@register_op("real", infer=_part_rule)
+@register_op("real", infer=shaped_by("like_first", _of_parts))
 def _real(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     np.copyto(out, x.real)
 
 
-@register_op("imag", infer=_part_rule)
+@register_op("imag", infer=shaped_by("like_first", _of_parts))
 def _imag(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     np.copyto(out, x.imag)
 

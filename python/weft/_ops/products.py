@@ -20,6 +20,7 @@ from weft._ops.manipulation import flattened, permute_dims, reshape
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
 from weft._registry.defaults import state
 from weft._registry.op import register_op
+from weft._registry.shape_rules import shaped_by
 from weft._registry.shapes import Shape, as_index, axis_index, contiguous_strides, is_index
 from weft.errors import ArgumentValueError
 
@@ -31,17 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
 
 
-def _infer_matmul(x1: Aval, x2: Aval) -> Aval:
-    a, b = x1.shape, x2.shape
-    if not a or not b:
-        raise ArgumentValueError(f"matmul needs arrays with axes, got shapes {a} and {b}: multiply by scalars with *")
-    if a[-1] != b[-2 if len(b) > 1 else 0]:
-        raise ArgumentValueError(f"matmul of shapes {a} and {b}: the last axis of one and the rows of the other differ")
-    stack = broadcast_shapes(a[:-2], b[:-2])
-    return Aval((*stack, *a[:-1][-1:], *b[1:][-1:]), result_dtype(x1, x2))
-
-
-@register_op("matmul", infer=_infer_matmul)
+@register_op("matmul", infer=shaped_by("matmul"))
 def _matmul(out: Elements, x1: Elements, x2: Elements) -> None:
     np.matmul(x1, x2, out=out)
 
@@ -55,7 +46,7 @@ _matmul.set_attribute("kernels", Product())
 _matmul.operator = "matmul"
 _matmul._operate("matmul", False)
 _matmul._run_by(Native.multiply())
-state(_matmul, infer_shape="matmul", superlinear=True, blas=True)
+state(_matmul, superlinear=True, blas=True)
 
 
 def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:

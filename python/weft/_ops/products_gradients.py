@@ -10,12 +10,13 @@ import numpy as np
 
 from weft._ops.manipulation import broadcast_to
 from weft._ops.manipulation_gradients import adjoint
-from weft._ops.products import _infer_matmul, push_product
+from weft._ops.products import push_product
 from weft._ops.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs, reading
 from weft._registry.op import get_op, register_op
+from weft._registry.shape_rules import rule_named
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
@@ -117,8 +118,8 @@ def _push_right(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
 
 def _push_product(outputs: tuple[NDArray], a: NDArray, b: NDArray) -> bool:
     """Push one native product, if nothing was broadcast."""
-    found = _infer_matmul(Aval(a.shape, a.dtype), Aval(b.shape, b.dtype))
-    same = found.shape == outputs[0].shape and found.dtype == outputs[0].dtype
+    out = outputs[0]
+    same = a.dtype == b.dtype == out.dtype and rule_named("matmul")((a.shape, b.shape), {}) == out.shape
     return same and push_product(outputs, (a, b))
 
 

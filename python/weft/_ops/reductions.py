@@ -14,12 +14,13 @@ from weft._call.calls import one
 from weft._core import Native, NDArray
 from weft._cuda.launch import Reduction
 from weft._cuda.reductions import by_function
-from weft._registry.avals import Aval, as_dtype, broadcast_shapes
+from weft._registry.avals import as_dtype
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
-from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft._registry.shape_rules import shaped_by
+from weft._registry.shapes import Axis, Shape, reduced_axes
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from weft._call.calls import DType, Elements
     from weft._call.operands import ArrayLike, Operand
+    from weft._registry.avals import Aval
     from weft._registry.op import Op
 
 __all__ = [
@@ -45,33 +47,13 @@ def total_dtype(x: DType, given: DType | None) -> DType:
 def reduction(rule: Callable[[DType, DType | None], DType], *, identity: bool = True) -> Callable[..., Aval]:
     """Make the inference rule of a reduction; without an identity it needs elements or an `initial` value."""
 
-    def infer(
-        x: Aval,
-        *masks: Aval,
-        axis: Shape | None = None,
-        dtype: DType | None = None,
-        keepdims: bool = False,
-        initial: complex | None = None,
-        **_: object,
-    ) -> Aval:
-        axes = axis_tuple(axis, len(x.shape))
+    def dtypes(x: Aval, *masks: Aval, dtype: DType | None = None, **_: object) -> DType:
         for mask in masks:
             if mask.dtype != np.bool_:
                 raise ArgumentTypeError(f"where= takes an array of bool, got dtype {mask.dtype}")
-            if broadcast_shapes(mask.shape, x.shape) != x.shape:
-                raise ArgumentValueError(
-                    f"where= of shape {mask.shape} does not broadcast to the array's shape {x.shape}"
-                )
-        if not identity and initial is None:
-            if masks:
-                raise ArgumentValueError(
-                    "a maximum or minimum with where= needs initial=: nothing may be left to compare"
-                )
-            if 0 in [x.shape[i] for i in axes]:
-                raise ArgumentValueError(f"no maximum or minimum of no elements: shape {x.shape} along axes {axes}")
-        return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), rule(x.dtype, dtype))
+        return rule(x.dtype, dtype)
 
-    return infer
+    return shaped_by("reduce" if identity else "extremum", dtypes)
 
 
 def same_dtype(x: DType, given: DType | None = None) -> DType:
@@ -140,7 +122,7 @@ def _ufunc_reduction(
 
     op = register_op(name, infer=reduction(rule, identity=identity), aliases=aliases)(compute)
 
-    state(op, infer_shape="reduce", layout="reduce", attribute_names=REDUCING)
+    state(op, layout="reduce", attribute_names=REDUCING)
     op._prepare_by(reducing)
     op._run_by(Native.reduce(ufunc))
     return op
@@ -157,7 +139,7 @@ _MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=(
 _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
-state(_PTP, infer_shape="reduce", layout="reduce", attribute_names=REDUCING)
+state(_PTP, layout="reduce", attribute_names=REDUCING)
 _PTP._prepare_by(reducing)
 for _op, _function, _combine, _neutral in (
     (_SUM, np.sum, np.add, 0),

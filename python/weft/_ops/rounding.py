@@ -15,10 +15,11 @@ from weft._cuda.launch import PARTS, Launch, copying
 from weft._ops.derivatives import CONSTANT
 from weft._ops.elementwise import greater, isfinite, less, logical_and, logical_not, logical_or
 from weft._ops.unbroadcast import cast_like, fit
-from weft._registry.avals import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._registry.avals import Aval, broadcast_same_dtype, like_first, result_dtype
 from weft._registry.defaults import state
 from weft._registry.gradients import give, gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
+from weft._registry.shape_rules import shaped_by
 from weft._registry.shapes import as_index
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
@@ -76,12 +77,12 @@ def _answer_round(x: np.ndarray[Any, Any], *, decimals: int) -> np.ndarray[Any, 
     return x.round(decimals)
 
 
-def _isclose_rule(*avals: Aval, **_attributes: object) -> Aval:
-    broadcast_same_dtype(*avals)
-    return Aval(broadcast_shapes(*(aval.shape for aval in avals)), np.dtype(np.bool_))
+def _truth(*avals: Aval, **_attributes: object) -> np.dtype[Any]:
+    result_dtype(*avals)  # which refuses those that have none
+    return np.dtype(np.bool_)
 
 
-@register_op("isclose", infer=_isclose_rule)
+@register_op("isclose", infer=shaped_by("broadcast", _truth))
 def _isclose(out: np.ndarray[Any, Any], x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> None:
     out[...] = np.isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
@@ -98,7 +99,7 @@ _round._run_by(Native.round())
 for _op in (_clip, _isclose):
     state(_op, batch="broadcast")
 for _op in (_round, _nan_to_num):
-    state(_op, infer_shape="like_first", elementwise=True)
+    state(_op, elementwise=True)
 answers(_round, _answer_round)
 answers(_isclose, np.isclose)
 

@@ -17,12 +17,12 @@ from weft._call.scalars import wrapped
 from weft._core import Native, NDArray
 from weft._cuda.launch import Launch
 from weft._ops.manipulation import ravel, reshape
-from weft._ops.reductions import reduction
-from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.avals import Aval, result_dtype
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
-from weft._registry.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
+from weft._registry.shape_rules import shaped_by
+from weft._registry.shapes import Axis, axis_index, is_only_axis, reduced_axes
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -40,15 +40,14 @@ __all__ = [
 _INDEX = np.dtype(np.int64)
 
 
-def _infer_arg(x: Aval, *, axis: int | None, keepdims: bool = False) -> Aval:
-    axes = axis_tuple(axis, len(x.shape))
-    if 0 in (x.shape[i] for i in axes):
-        raise ArgumentValueError(f"no largest or smallest of no elements: shape {x.shape} along axes {axes}")
-    return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), _INDEX)
+def _index(_x: Aval, *, axis: object, keepdims: bool = False) -> DType:
+    """Return the dtype of positions and counts."""
+    del axis, keepdims  # without influence
+    return _INDEX
 
 
 def _register_arg(name: str, function: Callable[..., Any]) -> Op:
-    @register_op(name, infer=_infer_arg)
+    @register_op(name, infer=shaped_by("extremum", _index))
     def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
         np.copyto(out, function(x, axis=axis, keepdims=keepdims))
 
@@ -59,7 +58,7 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
         found = call(op, reshape(x, (size, -1)), axis=1)
         return reshape(found, (size, *(1 for _ in x.shape[1:]))) if attributes.get("keepdims") else found
 
-    state(op, infer_shape="reduce", layout="reduce", batch=for_all)
+    state(op, layout="reduce", batch=for_all)
     return op
 
 
@@ -71,12 +70,7 @@ _NANARGMAX = _register_arg("nanargmax", np.nanargmax)
 _NANARGMIN = _register_arg("nanargmin", np.nanargmin)
 
 
-def _index_dtype(x: DType, given: DType | None = None) -> DType:
-    del x, given  # without influence
-    return _INDEX
-
-
-@register_op("count_nonzero", infer=reduction(_index_dtype))
+@register_op("count_nonzero", infer=shaped_by("reduce", _index))
 def _count_nonzero(out: Elements, x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> None:
     np.copyto(out, np.count_nonzero(x, axis=axis, keepdims=keepdims))
 
@@ -88,11 +82,11 @@ def _count_nonzero_by_cupy(out: Any, x: Any, *, axis: tuple[int, ...], keepdims:
 state(_count_nonzero, cupy=_count_nonzero_by_cupy)
 
 
-def _infer_where(condition: Aval, x1: Aval, x2: Aval) -> Aval:
-    return Aval(broadcast_shapes(condition.shape, x1.shape, x2.shape), result_dtype(x1, x2))
+def _chosen(_condition: Aval, x1: Aval, x2: Aval) -> DType:
+    return result_dtype(x1, x2)
 
 
-@register_op("where", infer=_infer_where)
+@register_op("where", infer=shaped_by("broadcast", _chosen))
 def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> None:
     np.copyto(out, wrapped(x2, out.dtype), casting="unsafe")
     np.copyto(out, wrapped(x1, out.dtype), casting="unsafe", where=condition.astype(np.bool_, copy=False))
@@ -121,8 +115,8 @@ def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
     return Aval(x2.shape, _INDEX)
 
 
-state(_count_nonzero, infer_shape="reduce", layout="reduce")
-state(_where, infer_shape="broadcast", elementwise=True)
+state(_count_nonzero, layout="reduce")
+state(_where, elementwise=True)
 no_gradient("argmax", "argmin", "nanargmax", "nanargmin", "count_nonzero")
 
 

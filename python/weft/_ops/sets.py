@@ -14,12 +14,14 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
-from weft._registry.avals import Aval
 from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
+from weft._registry.shape_rules import shaped_by
 
 if TYPE_CHECKING:
+    from weft._call.calls import DType
     from weft._call.operands import ArrayLike
+    from weft._registry.avals import Aval
 
 __all__ = [
     "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "intersect1d", "isin", "setdiff1d", "setxor1d",
@@ -50,11 +52,11 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: NDArray
 
 
-def _infer_isin(x: Aval, _values: Aval, *, invert: bool = False) -> Aval:  # noqa: ARG001 - an attribute of the op
-    return Aval(x.shape, np.dtype(np.bool_))
+def _truth(_x: Aval, _values: Aval, *, invert: bool = False) -> DType:  # noqa: ARG001 - an attribute of the op
+    return np.dtype(np.bool_)
 
 
-@register_op("isin", infer=_infer_isin)
+@register_op("isin", infer=shaped_by("like_first", _truth))
 def _isin(out: Elements, x: Elements, values: Elements, *, invert: bool = False) -> None:
     np.copyto(out, np.isin(x, values, invert=invert))
 

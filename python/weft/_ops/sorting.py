@@ -16,6 +16,7 @@ from weft._registry.avals import Aval
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
+from weft._registry.shape_rules import dtype_of_first, shaped_by
 from weft._registry.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
 
@@ -35,14 +36,8 @@ _SHORT = 1 << 6
 _FAST = frozenset(map(np.dtype, ("int32", "uint32", "int64", "uint64", "float32", "float64")))
 
 
-def _infer_sort(x: Aval, *, axis: int, **_: object) -> Aval:
-    axis_index(axis, len(x.shape))
-    return Aval(x.shape, x.dtype)
-
-
-def _infer_argsort(x: Aval, *, axis: int, **_: object) -> Aval:
-    axis_index(axis, len(x.shape))
-    return Aval(x.shape, _INDEX)
+def _index(_x: Aval, **_: object) -> DType:
+    return _INDEX
 
 
 def _order(x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> Elements:
@@ -117,7 +112,7 @@ def _put_back(out: Elements, x: Elements) -> None:
         out[out.size - np.count_nonzero(nan) :] = x[nan]
 
 
-@register_op("sort", infer=_infer_sort)
+@register_op("sort", infer=shaped_by("along", dtype_of_first))
 def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
     # Reversed before and after: equal elements that differ in their bits, as 0.0 and -0.0, keep their order.
     x = np.flip(x, axis) if descending else x
@@ -171,7 +166,7 @@ def _push_sort(
 _sort.set_attribute("push", _push_sort)
 
 
-@register_op("argsort", infer=_infer_argsort)
+@register_op("argsort", infer=shaped_by("along", _index))
 def _argsort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
     np.copyto(out, _order(x, axis=axis, descending=descending, stable=stable))
 
@@ -182,7 +177,6 @@ def _answer_sort(x: Elements, *, axis: int, descending: bool = False, stable: bo
     return found
 
 
-state(_sort, infer_shape="like_first")
 answers(_sort, _answer_sort, exact=True)
 answers(_argsort, _order, exact=True)
 

@@ -17,13 +17,14 @@ from weft._ops.dtypes import astype
 from weft._ops.manipulation import broadcast_to, reshape
 from weft._ops.reductions import sum as total
 from weft._ops.searching import where
-from weft._registry.avals import Aval
+from weft._registry.avals import Aval, like_first
 from weft._registry.gradients import gradient_of
 from weft._registry.op import Op, get_op, register_op
+from weft._registry.shape_rules import shaped_by
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
-    from weft._call.calls import Elements
+    from weft._call.calls import DType, Elements
 
 
 def is_known(x: Any) -> bool:
@@ -79,11 +80,11 @@ def _sum_like(out: Elements, x: Elements, like: Elements) -> None:
     np.copyto(out, part.sum(_spread(like.shape, x.shape)).reshape(like.shape), casting="unsafe")
 
 
-def _cast_rule(x: Aval, like: Aval) -> Aval:
-    return Aval(x.shape, like.dtype)
+def _cast(_x: Aval, like: Aval) -> DType:
+    return like.dtype
 
 
-@register_op("cast_like", infer=_cast_rule)
+@register_op("cast_like", infer=shaped_by("like_first", _cast))
 def _cast_like(out: Elements, x: Elements, like: Elements) -> None:
     del like
     np.copyto(out, x if out.dtype.kind == "c" else x.real, casting="unsafe")
@@ -104,17 +105,13 @@ def _reshape_like(out: Elements, x: Elements, like: Elements) -> None:
     np.copyto(out, x.reshape(like.shape))
 
 
-def _zeros_rule(like: Aval) -> Aval:
-    return Aval(like.shape, like.dtype)
-
-
-@register_op("zeros_like", infer=_zeros_rule)
+@register_op("zeros_like", infer=like_first)
 def _zeros_like(out: Elements, like: Elements) -> None:
     del like
     out.fill(0)
 
 
-@register_op("ones_like", infer=_zeros_rule)
+@register_op("ones_like", infer=like_first)
 def _ones_like(out: Elements, like: Elements) -> None:
     del like
     out.fill(1)
@@ -128,7 +125,6 @@ _like: dict[str, Op] = {
 for _name, _op in _like.items():
     _op.set_attribute("ignores", (0,) if _name in ("zeros_like", "ones_like") else (1,))
     if _name in ("zeros_like", "ones_like"):
-        _op.set_attribute("infer_shape", "like_first")
         _op.set_attribute("infer_type", "like_first")
         _op.set_attribute("batch", "broadcast")
     else:
@@ -215,7 +211,7 @@ def _zeros_like_rule(node: Any, grads: Any) -> Any:
     return (None,)
 
 
-@register_op("tape.identity", infer=_zeros_rule)
+@register_op("tape.identity", infer=like_first)
 def _identity(out: Elements, x: Elements) -> None:
     np.copyto(out, x)
 

@@ -195,8 +195,8 @@ class _Again(Again):
         ]
         heard = not tape_paused()
         with listening(mode=True):
-            backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
-            grown: Sequence[NDArray] = chosen(self._choice, *backs, ())
+            one, other = (partial(self._back, branch, given, grads, heard=heard) for branch in self._branches)
+            grown: Sequence[NDArray] = chosen(self._choice, one, other, ())
         return tuple(grown)
 
     def _back(

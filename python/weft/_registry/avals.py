@@ -284,3 +284,8 @@ def broadcast_same_dtype(*avals: Aval, **_attributes: object) -> Aval:
     Aval(shape=(2, 3), dtype=dtype('float32'), weak=False)
     """
     return Aval(broadcast_shapes(*(aval.shape for aval in avals)), result_dtype(*avals))
+
+
+# The core's rules for their shapes.
+like_first.shapes = "like_first"  # type: ignore[attr-defined]
+broadcast_same_dtype.shapes = "broadcast"  # type: ignore[attr-defined]

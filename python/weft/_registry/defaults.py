@@ -58,9 +58,22 @@ def describe_op(op: Op) -> None:
     entry.hold("cost", _cost, LEVEL)
     if keywords is not None:
         entry.set_attribute("attribute_names", keywords, LEVEL)
-    entry.set_forward(_Forward(op), LEVEL)
-    if op.ufunc is not None:
-        entry.set_attribute("infer_shape", "broadcast", LEVEL + 1)
+    _lead_to_rule(op)
+
+
+def follow_rule(op: Op) -> None:
+    """Let passes ask the rule `infer` that the op has now, and not the one that it had."""
+    for key in ("infer_shape", "infer_type"):
+        op._entry.remove_attribute(key, LEVEL + 1)
+    _lead_to_rule(op)
+
+
+def _lead_to_rule(op: Op) -> None:
+    """Let passes ask the op's rule, for shapes the core's by which it goes."""
+    op._entry.set_forward(_Forward(op), LEVEL)
+    shapes = "broadcast" if op.ufunc is not None else getattr(op.infer, "shapes", None)
+    if shapes is not None:
+        op._entry.set_attribute("infer_shape", shapes, LEVEL + 1)
 
 
 def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | None]:
@@ -76,7 +89,7 @@ def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | No
     positional = names[op.nout : code.co_argcount]
     only = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     open_ended = bool(code.co_flags & _DOUBLE_STAR)
-    rule: Any = getattr(op.infer, "__code__", None)
+    rule: Any = getattr(getattr(op.infer, "dtypes", op.infer), "__code__", None)
     if open_ended and rule is not None and not rule.co_flags & _DOUBLE_STAR:
         only = rule.co_varnames[rule.co_argcount : rule.co_argcount + rule.co_kwonlyargcount]
         open_ended = False

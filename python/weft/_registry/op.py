@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from weft._core import Callee, GroupEntry, OpEntry, all_ops, call, canonical_key, find_op
 from weft._registry.avals import Aval, avals_of, broadcast_of_ufunc, scalar_dtype
-from weft._registry.defaults import describe_op
+from weft._registry.defaults import describe_op, follow_rule
 from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
@@ -177,6 +177,7 @@ class Op(Callee):
             self._replace(key.removeprefix("compute:"), value, level)
         elif key == "infer":
             self.infer = value
+            follow_rule(self)
             self._follow_rule()
             self._slow_down()
         elif key == "push":

@@ -135,13 +135,6 @@ def reduced_axes(axis: Axis, ndim: int, *, by_rule: bool = False) -> Shape:
     return () if is_only_axis(axis, ndim) else axis_tuple(axis, ndim)
 
 
-def reduced_shape(shape: Shape, axes: Shape, *, keepdims: bool) -> Shape:
-    """Return the shape once `axes` (from `axis_tuple`) are reduced."""
-    if keepdims:
-        return tuple(1 if i in axes else n for i, n in enumerate(shape))
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
-
-
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     """Return the strides in bytes of a C-ordered array."""
     if len(shape) == 1:
@@ -152,27 +145,6 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
         strides.append(step)
         step *= max(n, 1)
     return tuple(reversed(strides))
-
-
-def resolve_shape(shape: AnyShape, size: int, old: Shape) -> Shape:
-    """Return the shape with a single -1 replaced by the rest of `size` elements; ValueError if it cannot fit."""
-    if shape.__class__ is int and shape in (size, -1):
-        return (size,)
-    new = as_shape(shape)
-    unknown = [i for i, n in enumerate(new) if n == -1]
-    if len(unknown) > 1:
-        raise ArgumentValueError(f"can only specify one unknown dimension, got shape {new}")
-    if any(n < -1 for n in new):
-        raise ArgumentValueError(f"negative dimensions are not allowed, got shape {new}")
-    if unknown:
-        known = math.prod(n for n in new if n != -1)
-        if known == 0 or size % known:
-            raise ArgumentValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
-        at = unknown[0]
-        new = (*new[:at], size // known, *new[at + 1 :])
-    if math.prod(new) != size:
-        raise ArgumentValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
-    return new
 
 
 def reshape_strides(shape: Shape, strides: Shape, itemsize: int, new: Shape) -> Shape | None:
@@ -203,25 +175,3 @@ def reshape_strides(shape: Shape, strides: Shape, itemsize: int, new: Shape) -> 
         i, j = i + 1, j + 1
     # The rest of `new` has length 1, where any stride will do.
     return (*result, *(itemsize,) * (len(new) - len(result)))
-
-
-def broadcast_strides(shape: Shape, strides: Shape, new: Shape) -> Shape:
-    """Return the strides that repeat an array's elements over the shape `new`; ValueError if it does not broadcast."""
-    lead = len(new) - len(shape)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, new[lead:], strict=True)):
-        raise ArgumentValueError(f"cannot broadcast an array of shape {shape} to shape {new}")
-    inner = (0 if n == 1 and m != 1 else s for n, s, m in zip(shape, strides, new[lead:], strict=True))
-    return (*(0,) * lead, *inner)
-
-
-def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
-    """Return the shape of arrays of these shapes laid end to end along `axis` (from `axis_index`)."""
-    first = shapes[0]
-    for shape in shapes[1:]:
-        if len(shape) != len(first) or any(
-            n != m for i, (n, m) in enumerate(zip(shape, first, strict=True)) if i != axis
-        ):
-            raise ArgumentValueError(
-                f"all shapes must agree except along axis {axis}, got {', '.join(map(str, shapes))}"
-            )
-    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])

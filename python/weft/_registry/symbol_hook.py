@@ -24,10 +24,6 @@ class Symbolic:
     __slots__ = ()
 
 
-class Composing(Exception):  # noqa: N818 - no error: the way from an operand that is a symbol to the composer
-    """An operand is a symbol: the call is a node, and nothing is pushed."""
-
-
 class UnknownFactError(GraphError):
     """A function asks for a symbol's unknown shape or dtype: a caller that can wait until it is known makes a node of the call."""
 
@@ -123,12 +119,7 @@ def deferred(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], unknown: 
 
 
 def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: object = None) -> Any:
-    """Return the symbol of a call of `op`.
-
-    Raises
-    ------
-    GraphError
-        If an operand is an array, or results are to be written somewhere.
+    """Return the symbol of a call of `op`: where calls with a symbol among their operands go.
 
     Examples
     --------
@@ -137,9 +128,4 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: ob
     >>> compose(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {}).list_arguments()
     ['x']
     """
-    if out is not None:
-        raise GraphError(
-            f"{op.name}() of symbols has no out=: what is written where is decided when it is bound; under weft.vmap results are new"
-            " arrays"
-        )
-    return hooks.compose(op, arrays, attributes)
+    return hooks.compose(op, arrays, attributes, out)

@@ -130,7 +130,6 @@ no_gradient("stop_gradient")
 
 
 _op.set_attribute("inplace_identity", [True])
-_op.set_attribute("infer_shape", "like_first")
 _op.set_attribute("batch", "broadcast")
 _op.set_attribute("infer_type", "same")
 _op.set_attribute("view", _constant)

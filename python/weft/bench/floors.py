@@ -12,6 +12,8 @@ from weft.bench.runners import no_op
 from weft.bench.samples import Job, timed_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weft.bench.native_ops import NativeOps
     from weft.bench.settings import Settings
 
@@ -21,7 +23,10 @@ def floor_jobs(native: NativeOps | None, settings: Settings) -> list[Job]:
     n = settings.floor_calls // 5
     values = np.linspace(0.0, 1.0, EXP_FLOATS, dtype=np.float32)
     out = np.empty_like(values)
-    calls = {"Python call": (no_op, n), "np.exp on 20,000 floats": (partial(np.exp, values, out), max(n // 1000, 1))}
+    calls: dict[str, tuple[Callable[[], object], int]] = {
+        "Python call": (no_op, n),
+        "np.exp on 20,000 floats": (partial(np.exp, values, out), max(n // 1000, 1)),
+    }
     if native is not None:
         calls["ctypes call"] = (partial(native.no_op, 0), n)
     return [Job("floors", case, "floor", partial(timed_calls, call, count, 1)) for case, (call, count) in calls.items()]

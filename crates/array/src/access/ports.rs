@@ -68,6 +68,7 @@ pub(crate) fn enter_touched<'a>(
             join(ranges, buffer)?;
         }
         ranges.note_whole(reads(touch));
+        ranges.readers.long |= reads(touch);
         bound.of_buffers.push((touch.port, buffer.variable(), touch.access.kind()));
         return Ok(());
     }
@@ -95,6 +96,7 @@ fn enter_ranges<'a>(
         let range = moved(&touch.range, by);
         if !ranges.split {
             ranges.readers.add(&range);
+            ranges.readers.long = true;
             bound.of_buffers.push((touch.port, buffer.variable(), AccessKind::Read));
             continue;
         }

@@ -17,7 +17,7 @@
 //!
 //! | state | memory | becomes |
 //! |---|---|---|
-//! | none | none | in use, by a push that finds the buffer in use: its memory is allocated there and then |
+//! | none | none | in use, by a push that finds the buffer in use: its memory is allocated there and then, before the push takes the lock |
 //! | in use | that of the ops which are pending on it: to be written, holding new values, or, behind a `rename`, holding old ones | none, when the last of these ops has gone: the memory goes back to the pool |
 //!
 //! Overwrites pushed while a spare is in use queue for it, by its variable, in the order of their pushes; a buffer has
@@ -26,14 +26,29 @@
 //!
 //! # Who stays where it is
 //!
-//! A push does not rename, but waits as ever, where the buffer's memory is not weft's own and alone (wrapped, of an arena, of a
-//! device, a few bytes), where others may know its address for good (`Storage::pin_for_good`: it was exported, or a program or
-//! a device has touched it), where it is split in ranges, where the op looks at the buffer too, and where no more memory is to be
-//! had, of which a trace tells. Whoever comes to know the address after the push is in time all the same, and so is who knows it for
-//! a while (`Storage::pin`: a callable that runs): an exchange that finds the memory pinned copies the new values instead.
+//! | memory | a push | an exchange that is pending already |
+//! |---|---|---|
+//! | wrapped, of an arena, of a device, split in ranges; read by the op too | waits, as ever | - |
+//! | with an address that went out as a number (`Storage::pin_for_good`) | waits | copies the new values |
+//! | with an export that lives (`Storage::export`: NumPy's arrays, buffers, DLPack) | waits | copies |
+//! | in the hands of an op that runs, or that has kept a view (`Storage::pin`) | renames | copies |
+//! | none to be had for a spare, or no room | waits, and a trace tells | - |
+//!
+//! So whoever comes to know an address is in time, before the push or after. Steps of programs are no exception: each asks where its memory lies when
+//! it runs, and has its accesses until then. A call that overwrites several arrays renames all that are in use, or waits: small ones among them, and
+//! such as must stay, are no obstacle below [`WORTH`], as their new values are copied.
+//!
+//! On a device the memory of a buffer is renamed when an op is issued (`weft_cuda::DeviceBuffer`): to the engine nothing has to wait there.
 //!
 //! Loops that only walk over memory are worth more in a row with their neighbours, block by block (`ops::large`) and in the cache,
 //! than beside them: they do not rename, but for copies, and these only if another kind of op reads the old values.
+//!
+//! # Sweeps
+//!
+//! Ranges that are overwritten in turn wait, each for those who use its own bytes: behind a reader of the whole they all do. To rename the whole
+//! at the first of them would take a promise that the others follow, which no push gives. Until the last one has come, any look at the buffer (a
+//! view, a wait, a version, an export) would have to find the new bytes in one memory and the old ones in another, and to copy the former back. What
+//! needs no promise is a copy of each range behind the readers; for a copy as overwrite that takes as long as the overwrite itself would.
 //!
 //! # Failures
 //!
@@ -43,6 +58,7 @@
 use super::split::join;
 use super::{Access, Array};
 use crate::memory::{Buffer, Pushing, Spare, Storage};
+use smallvec::SmallVec;
 use std::fmt::Write;
 use std::sync::{Arc, Weak};
 use weft_engine::{AccessKind, Accesses, Cause, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
@@ -70,60 +86,47 @@ pub(crate) struct Renaming {
     buffer: Arc<Buffer>,
 }
 
+/// What an op finds that overwrites an array.
+enum Way {
+    /// Nobody uses the values before.
+    Free,
+    /// The op is to wait.
+    Waits,
+    Renamed(Renaming),
+}
+
 impl Renaming {
-    /// A renaming of `output` for an op on these arrays, of which it is one. None if the op is to wait.
+    /// A renaming of `output` for an op on these arrays, of which it is one. None if the op is to wait, or has nothing to wait for.
     #[inline]
     pub(crate) fn of(output: &Array, arrays: &[(&Array, Access)], worth: Worth) -> Option<Self> {
-        let engine = output.engine();
-        if output.bytes() < WORTH || !output.is_flat() || engine.rename_limit() < 2 || engine.is_watched() {
+        if output.bytes() < WORTH || !may_rename(output.engine()) {
             return None;
         }
-        Self::of_large(output, arrays, worth)
+        if let Way::Renamed(renaming) = Way::of(output, arrays, worth) { Some(renaming) } else { None }
     }
 
-    fn of_large(output: &Array, arrays: &[(&Array, Access)], worth: Worth) -> Option<Self> {
-        let (engine, buffer) = (output.engine(), output.buffer());
-        let own = arrays.iter().filter(|(array, _)| array.buffer().is_same(buffer)).count();
-        if own != 1 || buffer.is_readonly() || engine.is_closed() || !buffer.storage().is_ok_and(|own| own.may_move()) {
-            return None;
+    /// Renamings of the arrays that a call of others' code overwrites, by their places among its arrays: of all whose values are in
+    /// use, or of none.
+    #[inline]
+    pub(crate) fn of_all(arrays: &[(&Array, Access)]) -> SmallVec<[(usize, Self); 1]> {
+        let is_large = |(array, access): &(&Array, Access)| *access == Access::Overwrite && array.bytes() >= WORTH;
+        if arrays.iter().any(is_large) { Self::of_each(arrays) } else { SmallVec::new() }
+    }
+
+    fn of_each(arrays: &[(&Array, Access)]) -> SmallVec<[(usize, Self); 1]> {
+        let mut renamings = SmallVec::new();
+        let stays = |(array, access): &(&Array, Access)| *access == Access::Mutate || array.buffer().is_elsewhere();
+        if arrays.iter().any(stays) || !arrays.iter().all(|(array, _)| may_rename(array.engine())) {
+            return renamings;
         }
-        let mut pushing = Pushing::lock();
-        let ranges = buffer.ranges.get(&mut pushing);
-        let variable = buffer.known_variable()?;
-        let is_read = !ranges.readers.is_empty();
-        if worth == Worth::BesideLong && !ranges.readers.long {
-            return None;
-        }
-        if ranges.split || variable.is_ready() && !(is_read && engine.is_in_use(variable).unwrap_or(false)) {
-            return None;
-        }
-        let (spares, limit) = (ranges.spares.get_or_insert_default(), engine.rename_limit());
-        let at = spares.next % (limit - 1);
-        if spares.each.len() <= at {
-            spares.each.push(Spare { storage: Weak::new(), variable: engine.new_variable(None) });
-        }
-        let spare = &mut spares.each[at];
-        let storage = if let Some(storage) = spare.storage.upgrade() {
-            storage
-        } else {
-            if !engine.has_room(buffer.bytes() as u64) {
-                return None;
+        for (at, (array, _)) in arrays.iter().enumerate().filter(|(_, (_, access))| *access == Access::Overwrite) {
+            match Way::of(array, arrays, Worth::Always) {
+                Way::Free => {}
+                Way::Waits => return SmallVec::new(),
+                Way::Renamed(renaming) => renamings.push((at, renaming)),
             }
-            let fresh = Storage::new(buffer.bytes());
-            if fresh.start().is_err() {
-                tell(buffer);
-                return None;
-            }
-            spare.storage = Arc::downgrade(&fresh);
-            fresh
-        };
-        let variable = spare.variable.clone();
-        spares.next = at + 1;
-        let device = ranges.device.unwrap_or(0);
-        drop(pushing);
-        let values = Array::on(buffer.beside(storage), output.layout().clone(), output.dtype()).ok()?;
-        values.set_device(device);
-        Some(Self { values, spare: variable, number: (at + 2, limit), buffer: Arc::clone(buffer) })
+        }
+        renamings
     }
 
     /// What the op writes instead.
@@ -132,8 +135,8 @@ impl Renaming {
     }
 
     /// The access by which the op queues for the spare.
-    pub(crate) fn access(&self) -> (&Variable, AccessKind) {
-        (&self.spare, AccessKind::Exclusive)
+    pub(crate) fn access(&self) -> (Variable, AccessKind) {
+        (self.spare.clone(), AccessKind::Exclusive)
     }
 
     /// Makes the new values the buffer's, directly behind the op that writes them.
@@ -171,6 +174,76 @@ impl Renaming {
         ranges.note_whole(false);
         Ok(())
     }
+}
+
+/// Whether ops of an engine rename at all.
+#[inline]
+fn may_rename(engine: &Engine) -> bool {
+    engine.rename_limit() > 1 && !engine.is_watched()
+}
+
+impl Way {
+    fn of(output: &Array, arrays: &[(&Array, Access)], worth: Worth) -> Self {
+        let (engine, buffer) = (output.engine(), output.buffer());
+        let own = arrays.iter().filter(|(array, _)| array.buffer().is_same(buffer)).count();
+        if own != 1 || !output.is_flat() || buffer.is_readonly() || engine.is_closed() {
+            return Self::Waits;
+        }
+        let Ok(storage) = buffer.storage() else { return Self::Waits };
+        let Some(variable) = buffer.known_variable() else { return Self::Free };
+        let mut pushing = Pushing::lock();
+        let ranges = buffer.ranges.get(&mut pushing);
+        if ranges.split {
+            return Self::Waits;
+        }
+        let is_read = !ranges.readers.is_empty();
+        if variable.is_ready() && !(is_read && engine.is_in_use(variable).unwrap_or(false)) {
+            return Self::Free;
+        }
+        // A few bytes are copied as fast as they are exchanged.
+        let may_move = || output.bytes() < WORTH || storage.may_move() && !storage.is_exported();
+        if worth == Worth::BesideLong && !ranges.readers.long || !may_move() {
+            return Self::Waits;
+        }
+        let (spares, limit) = (ranges.spares.get_or_insert_default(), engine.rename_limit());
+        let at = spares.next % (limit - 1);
+        if spares.each.len() <= at {
+            spares.each.push(Spare { storage: Weak::new(), variable: engine.new_variable(None) });
+        }
+        spares.next = at + 1;
+        let (known, spare) = (spares.each[at].storage.upgrade(), spares.each[at].variable.clone());
+        let device = ranges.device.unwrap_or(0);
+        drop(pushing);
+        let Some(storage) = known.or_else(|| allocate(buffer, at)).filter(|storage| !storage.is_exported()) else {
+            return Self::Waits;
+        };
+        let Ok(values) = Array::on(buffer.beside(storage), output.layout().clone(), output.dtype()) else {
+            return Self::Waits;
+        };
+        values.set_device(device);
+        Self::Renamed(Renaming { values, spare, number: (at + 2, limit), buffer: Arc::clone(buffer) })
+    }
+}
+
+/// Memory for a spare that has none. None if there is none to be had, or no room for it. Nothing is allocated under the lock of pushes, so
+/// another push may have come first: then its memory serves both.
+fn allocate(buffer: &Buffer, at: usize) -> Option<Arc<Storage>> {
+    if !buffer.engine().has_room(buffer.bytes() as u64) {
+        return None;
+    }
+    let fresh = Storage::new(buffer.bytes());
+    if fresh.start().is_err() {
+        tell(buffer);
+        return None;
+    }
+    let mut pushing = Pushing::lock();
+    let spare = buffer.ranges.get(&mut pushing).spares.as_mut()?.each.get_mut(at)?;
+    let known = spare.storage.upgrade();
+    if known.is_none() {
+        spare.storage = Arc::downgrade(&fresh);
+    }
+    drop(pushing);
+    known.or(Some(fresh))
 }
 
 /// Tells a trace that there was no memory for a spare: the op that is pushed next waits.

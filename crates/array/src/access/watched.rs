@@ -12,11 +12,13 @@ use crate::memory::Buffer;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::offset_of;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use weft_engine::{Cause, InOrder, OpContext, Payload, PlaceOffset};
 
 /// Places that are told apart; later ones are counted.
 const PLACES: usize = 256;
+/// Arrays that ops have read which are remembered for each of them.
+const INPUTS: usize = 16;
 
 /// The op of which values that are not finite came first, at one place of a program.
 #[derive(Debug, Clone)]
@@ -33,6 +35,20 @@ pub struct Origin {
     pub found: (u64, u64),
     /// How often that has happened there.
     pub count: u64,
+    /// The memory of what it has read, of the last times.
+    inputs: Vec<Weak<Buffer>>,
+}
+
+impl Origin {
+    fn has_read(&self, array: &Array) -> bool {
+        self.inputs.iter().any(|input| std::ptr::eq(input.as_ptr(), Arc::as_ptr(array.buffer())))
+    }
+
+    fn keep_inputs<'a>(&mut self, read: impl Iterator<Item = &'a Array>) {
+        self.inputs.extend(read.map(|array| Arc::downgrade(array.buffer())));
+        let surplus = self.inputs.len().saturating_sub(INPUTS);
+        self.inputs.drain(..surplus);
+    }
 }
 
 /// What was found in watched engines.
@@ -175,16 +191,22 @@ impl Seen {
         let Said { name, place, .. } = &self.said;
         if let Some(known) = origins.found.iter_mut().find(|known| known.place == *place && known.name == *name) {
             known.count += 1;
+            known.keep_inputs(self.read());
+        } else if origins.found.iter().any(|known| self.read().any(|array| known.has_read(array))) {
+            // What another op, as the one of its gradient, makes of the same values has the same cause.
         } else if origins.found.len() < PLACES {
             let shape = |array: &Array| array.layout().shape.to_vec();
-            origins.found.push(Origin {
+            let mut origin = Origin {
                 name: name.clone(),
                 place: *place,
                 result: (shape(result), result.dtype()),
                 read: self.read().map(shape).collect(),
                 found: odd_elements(result),
                 count: 1,
-            });
+                inputs: Vec::new(),
+            };
+            origin.keep_inputs(self.read());
+            origins.found.push(origin);
         }
     }
 }

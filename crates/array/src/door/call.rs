@@ -1,7 +1,7 @@
 //! Calls: the step, its operands, and the engine's options.
 
 use super::recording;
-use crate::access::{Renaming, Worth, enqueue, place, refuse};
+use crate::access::{Renaming, enqueue, place, refuse};
 use crate::memory::Pushing;
 use crate::memory::recorded::{is_open, is_recording};
 use crate::step::{Hosted, Native, Opaque, Operands, Step};
@@ -55,10 +55,6 @@ impl<'a> Call<'a> {
             self.refuse()?;
         }
         refuse(self.arrays.iter().map(|(array, _)| *array))?;
-        if self.anywhere && self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
-            // A device may go on with the address behind the op.
-            self.arrays.iter().for_each(|(array, _)| array.buffer().pin_for_good());
-        }
         self.variables
             .iter()
             .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
@@ -154,42 +150,38 @@ pub(crate) fn push_walk<P: Payload>(payload: P, call: &Call<'_>) -> Result<(), A
     enter_engine(call, |pushing| call.enqueue_walk(pushing, payload))
 }
 
-/// Pushes an op that is made for the arrays of the call, or for others like them: the array that it overwrites, if that is all of its
-/// buffer and others still use it, may be new memory for the buffer (`access::rename`). The caller has waited for room.
+/// Pushes an op that is made for the arrays of the call, or for others like them: arrays that it overwrites, if they are all of their
+/// buffers and others still use these, may be new memory for the buffers (`access::rename`). The caller has waited for room.
 pub(crate) fn push_renaming<P: Payload>(
     call: &Call<'_>,
     payload: impl FnOnce(&[(&Array, Access)]) -> P,
 ) -> Result<(), ArrayError> {
     recording::refuse_push(call.options.name)?;
     call.check()?;
-    let mut written = call.arrays.iter().enumerate().filter(|(_, (_, access))| *access != Access::Read);
-    let renaming = match (written.next(), written.next()) {
-        (Some((at, (array, Access::Overwrite))), None) if call.after.is_empty() => {
-            Renaming::of(array, call.arrays, Worth::Always).map(|renaming| (at, renaming))
-        }
-        _ => None,
-    };
-    let Some((at, renaming)) = renaming else {
+    let renamings = if call.after.is_empty() { Renaming::of_all(call.arrays) } else { SmallVec::new() };
+    if renamings.is_empty() {
         let payload = payload(call.arrays);
         return enter_engine(call, |pushing| call.enqueue(pushing, payload));
-    };
-    let values = renaming.values().clone();
+    }
+    let values: SmallVec<[Array; 1]> = renamings.iter().map(|(_, renaming)| renaming.values().clone()).collect();
+    let spares: SmallVec<[(Variable, AccessKind); 1]> =
+        renamings.iter().map(|(_, renaming)| renaming.access()).collect();
     let mut arrays: SmallVec<[(&Array, Access); 4]> = call.arrays.into();
-    arrays[at] = (&values, Access::Overwrite);
-    let (spare, kind) = renaming.access();
-    let spare = spare.clone();
+    for ((at, _), values) in renamings.iter().zip(&values) {
+        arrays[*at] = (values, Access::Overwrite);
+    }
     let mut variables: SmallVec<[(&Variable, AccessKind); 4]> = call.variables.into();
-    variables.push((&spare, kind));
+    variables.extend(spares.iter().map(|(spare, kind)| (spare, *kind)));
     let payload = payload(&arrays);
     let call = Call { arrays: &arrays, variables: &variables, ..*call };
     enter_engine(&call, |pushing| {
         call.enqueue(pushing, payload)?;
-        renaming.enqueue(pushing, call.engine, &call.options)
+        renamings.into_iter().try_for_each(|(_, renaming)| renaming.enqueue(pushing, call.engine, &call.options))
     })
 }
 
-/// Pushes or records a payload of another crate, as [`submit`] does; if it is pushed, the array that it overwrites may be another one,
-/// whose memory becomes that of the call's.
+/// Pushes or records a payload of another crate, as [`submit`] does; if it is pushed, arrays that it overwrites may be others, whose
+/// memory becomes that of the call's.
 ///
 /// # Safety
 ///

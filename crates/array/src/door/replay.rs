@@ -33,7 +33,6 @@ pub fn push_replay<B: Send + Sync + 'static>(
 ) -> Result<(), ArrayError> {
     recording::refuse_push(call.options.push.name)?;
     for (buffer, by, touches) in call.touched {
-        buffer.pin_for_good(); // steps of devices go on with an address behind their accesses
         for touch in *touches {
             if touch.access != Access::Read {
                 buffer.check_writable()?;

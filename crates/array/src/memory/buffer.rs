@@ -192,7 +192,7 @@ impl Buffer {
     #[must_use]
     #[inline]
     pub fn new_on(engine: &Engine, bytes: usize, home: &'static dyn Home) -> Arc<Self> {
-        let memory = Elsewhere::fresh(home, bytes);
+        let memory = Elsewhere::renamed(home, bytes, engine.rename_limit());
         match recorded::tag() {
             None => Self::on_device(engine, bytes, false, memory, None),
             Some(tag) if tag.keeps() => {

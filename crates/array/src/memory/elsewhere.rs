@@ -14,8 +14,9 @@ pub trait Home: Send + Sync {
     /// Its number among an engine's devices.
     fn number(&self) -> u16;
 
-    /// Memory of so many bytes, which need not be allocated before an op fills it.
-    fn memory(&self, bytes: usize) -> Arc<dyn Any + Send + Sync>;
+    /// Memory of so many bytes, which need not be allocated before an op fills it. An op that overwrites all of it may take other memory for
+    /// that, and need not wait for those that use the values before, as long as it has no more than so many `storages` at a time.
+    fn memory(&self, bytes: usize, storages: usize) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// A device's memory, for code that knows the device.
@@ -32,10 +33,16 @@ impl Elsewhere {
         Self { home, memory }
     }
 
-    /// So many bytes of a device's memory.
+    /// So many bytes of a device's memory, which stay where they are.
     #[must_use]
     pub fn fresh(home: &'static dyn Home, bytes: usize) -> Self {
-        Self { home, memory: home.memory(bytes) }
+        Self::renamed(home, bytes, 1)
+    }
+
+    /// So many bytes of a device's memory, in as many storages at most.
+    #[must_use]
+    pub fn renamed(home: &'static dyn Home, bytes: usize, storages: usize) -> Self {
+        Self { home, memory: home.memory(bytes, storages) }
     }
 
     /// The device.

@@ -96,15 +96,21 @@ impl Exchanging {
     }
 }
 
-/// How many know where a storage lies, for a while.
+/// How many know where a storage lies, for a while; and how many of these are exports, which may last.
 #[derive(Default)]
-struct Pins(UnsafeCell<u16>);
+struct Pins(UnsafeCell<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    all: u16,
+    exports: u16,
+}
 
 // SAFETY: reached with an `Exchanging` alone, of which there is one.
 unsafe impl Sync for Pins {}
 
 impl Pins {
-    fn get<'a>(&'a self, _: &'a mut Exchanging) -> &'a mut u16 {
+    fn get<'a>(&'a self, _: &'a mut Exchanging) -> &'a mut Counts {
         // SAFETY: there is one `Exchanging`, and it is borrowed for as long as the answer is.
         unsafe { &mut *self.0.get() }
     }
@@ -114,6 +120,7 @@ impl Pins {
 pub struct Pinned {
     storage: Arc<Storage>,
     is_counted: bool,
+    is_export: bool,
 }
 
 impl Pinned {
@@ -127,7 +134,10 @@ impl Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if self.is_counted {
-            *self.storage.pins.get(&mut Exchanging::lock()) -= 1;
+            let mut exchanging = Exchanging::lock();
+            let pins = self.storage.pins.get(&mut exchanging);
+            pins.all -= 1;
+            pins.exports -= u16::from(self.is_export);
         }
     }
 }
@@ -176,21 +186,37 @@ impl Storage {
         unsafe { &*self.place.0.get() }
     }
 
-    /// Keeps the bytes where they are: for a caller that gives their address away, or that is no op.
+    /// Keeps the bytes where they are: for a running op that gives their address away, and for a look that is no op.
     #[must_use]
     pub fn pin(self: &Arc<Self>) -> Pinned {
+        self.pin_as(false)
+    }
+
+    /// The same, for the owner of an address that may last: meanwhile no push counts on other memory.
+    #[must_use]
+    pub fn export(self: &Arc<Self>) -> Pinned {
+        self.pin_as(true)
+    }
+
+    fn pin_as(self: &Arc<Self>, is_export: bool) -> Pinned {
         let mut exchanging = Exchanging::lock();
         let pins = self.pins.get(&mut exchanging);
-        let is_counted = *pins < u16::MAX;
+        let is_counted = pins.all < u16::MAX;
         if is_counted {
-            *pins += 1;
+            pins.all += 1;
+            pins.exports += u16::from(is_export);
         } else {
             let _ = self.known.set(()); // nobody counts so far
         }
-        Pinned { storage: Arc::clone(self), is_counted }
+        Pinned { storage: Arc::clone(self), is_counted, is_export }
     }
 
-    /// The same, for ever.
+    /// Whether an export of it lives.
+    pub(crate) fn is_exported(&self) -> bool {
+        self.pins.get(&mut Exchanging::lock()).exports > 0
+    }
+
+    /// Keeps the bytes where they are, for ever.
     #[inline]
     pub fn pin_for_good(&self) {
         if self.known.get().is_none() {
@@ -211,7 +237,7 @@ impl Storage {
     /// An op that was granted both of them alone calls it, and holds no address of theirs.
     pub(crate) unsafe fn exchange(&self, other: &Self) -> bool {
         let mut exchanging = Exchanging::lock();
-        let mut stays = |storage: &Self| !storage.may_move() || *storage.pins.get(&mut exchanging) > 0;
+        let mut stays = |storage: &Self| !storage.may_move() || storage.pins.get(&mut exchanging).all > 0;
         if self.bytes != other.bytes || stays(self) || stays(other) {
             return false;
         }

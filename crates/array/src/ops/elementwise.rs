@@ -123,7 +123,6 @@ fn push_renamed(
     let mut arrays = Arrays::from_slice(read);
     arrays.push((&values, Access::Overwrite));
     let (spare, kind) = renaming.access();
-    let spare = spare.clone();
     let call = Call { variables: &[(&spare, kind)], ..Call::on(values.engine(), &arrays, options) };
     push_bound(step, &call, read.len(), Some(renaming))
 }

@@ -30,7 +30,7 @@ pub struct Fused {
     loops: Vec<(Arc<Strided>, Range<usize>)>,
     /// The chains among the loops, each with the numbers of its loops, in order.
     chains: Vec<(Range<usize>, Chain)>,
-    /// The places of the operands that are arrays, and the bytes of their elements.
+    /// The places of the operands that are arrays, and the bytes from element to element: 0 if there is one for all.
     operands: Vec<(Part, usize)>,
     slots: usize,
     /// Bytes of a slot.
@@ -44,21 +44,21 @@ impl Fused {
     /// Makes it from the loops with the places of their operands, inputs first, without scalars; and the elements of a
     /// block.
     ///
-    /// None if a loop is not in rows, or has another size.
+    /// None if a loop is not [in blocks](Strided::is_in_blocks), or has another size.
     #[must_use]
     pub fn new(parts: Vec<(Arc<Strided>, Vec<Part>)>, block: usize) -> Option<Self> {
         let size = parts.first()?.0.size();
         let (mut loops, mut operands, mut slots, mut widest) = (Vec::new(), Vec::new(), 0, 1);
         for (strided, places) in parts {
-            if strided.size() != size || !strided.is_in_rows() {
+            if strided.size() != size || !strided.is_in_blocks() {
                 return None;
             }
-            let items: SmallVec<[usize; 4]> = strided.items().collect();
-            if items.len() != places.len() {
+            let steps: SmallVec<[usize; 4]> = strided.item_steps().collect();
+            if steps.len() != places.len() {
                 return None;
             }
             let from = operands.len();
-            for (place, item) in places.into_iter().zip(items) {
+            for (place, item) in places.into_iter().zip(steps) {
                 if let Part::Slot(slot) = place {
                     slots = slots.max(slot + 1);
                     widest = widest.max(item);
@@ -128,7 +128,7 @@ impl Fused {
         for (loops, chain) in &self.chains {
             (next..loops.start).for_each(|number| run_loop(number, 0));
             // SAFETY: as above; all operands have elements of this size.
-            let done = unsafe { chain.run(|place| start(place, chain.item()), part.len()) };
+            let done = unsafe { chain.run(start, part.len()) };
             if done < part.len() {
                 loops.clone().for_each(|number| run_loop(number, done));
             }
@@ -216,13 +216,17 @@ fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(R
     let of = |(strided, range): &(Arc<Strided>, Range<usize>)| -> Option<(DType, Line)> {
         let kernel = strided.kernel();
         let exact = kernel.exact()?;
-        let mut places = operands[range.clone()].iter().map(|(part, _)| *part);
+        let mut places = operands[range.clone()].iter();
         let inputs = strided.scalars().map(|number| match number {
             Some(number) => Some(Input::Number(number)),
-            None => places.next().map(Input::At),
+            None => places.next().map(|(part, step)| if *step == 0 { Input::One(*part) } else { Input::At(*part) }),
         });
-        let inputs = inputs.collect::<Option<_>>()?;
-        Some((kernel.dtypes()[0], Line { exact, inputs, output: places.next()? }))
+        let inputs = inputs.collect::<Option<SmallVec<[Input; 2]>>>()?;
+        // How a loop takes two operands that are one element each, or one alone, was not tried.
+        if !inputs.iter().any(|input| matches!(input, Input::At(_))) {
+            return None;
+        }
+        Some((kernel.dtypes()[0], Line { exact, inputs, output: places.next()?.0 }))
     };
     let lines: Vec<Option<(DType, Line)>> = loops.iter().map(of).collect();
     let (mut made, mut from) = (Vec::new(), 0);
@@ -244,7 +248,7 @@ fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(R
         let all: Vec<Line> = of_chain().map(|(_, line)| line.clone()).collect();
         let is_read_after = |slot: usize| reads_first(&loops[range.end..], operands, Part::Slot(slot));
         if let Some(chain) = Chain::new(&all, *dtype, vectors, &is_read_after) {
-            made.push((range, chain));
+            made.push((range, chain.with_code(vectors)));
         }
     }
     made

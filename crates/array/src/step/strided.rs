@@ -177,6 +177,17 @@ impl Strided {
             && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
     }
 
+    /// Whether each output is contiguous, and each input, too, or one element for all: then a block of the step is a block of
+    /// its outputs and of the first kind of inputs.
+    #[must_use]
+    pub fn is_in_blocks(&self) -> bool {
+        let is_one = |operand: usize| operand < self.inputs.len() && self.walk.step(0, operand) == 0;
+        let item = |operand: usize| isize::from(self.items[operand]);
+        self.walk.shape.len() == 1
+            && !self.overlap
+            && (0..self.items.len()).all(|operand| is_one(operand) || self.walk.step(0, operand) == item(operand))
+    }
+
     /// Whether a machine may replace its loop: fused neighbours of this kind are one chain.
     #[must_use]
     pub fn is_exact(&self) -> bool {
@@ -207,10 +218,11 @@ impl Strided {
         })
     }
 
-    /// Bytes of the elements of its operands that are arrays, inputs first.
-    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
-        let scalar = |at: usize| matches!(self.inputs.get(at), Some(Input::Scalar(_)));
-        self.items.iter().enumerate().filter(move |(at, _)| !scalar(*at)).map(|(_, item)| usize::from(*item))
+    /// Bytes from element to element of its operands that are arrays, inputs first: 0 if there is one for all. It is [in
+    /// blocks](Self::is_in_blocks).
+    pub(super) fn item_steps(&self) -> impl Iterator<Item = usize> + '_ {
+        let scalar = |at: &usize| matches!(self.inputs.get(*at), Some(Input::Scalar(_)));
+        (0..self.items.len()).filter(move |at| !scalar(at)).map(|at| self.walk.step(0, at).unsigned_abs())
     }
 
     /// The number of its outputs.

@@ -305,7 +305,7 @@ pub(super) struct Carrier {
 }
 
 static CARRIER: PyOnceLock<Carrier> = PyOnceLock::new();
-/// The class of symbols, and `(op, operands, attributes)`: makes the symbol of a call over symbols.
+/// The class of symbols, and `(op, operands, attributes, out)`: makes the symbol of a call over symbols.
 static COMPOSER: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
 
 /// Sets the Python functions that the walk calls: ``carry(op, operands, attributes, out, engine)`` makes calls that are
@@ -316,7 +316,7 @@ pub(crate) fn set_carrier(py: Python<'_>, carry: Py<PyAny>, ask: Py<PyAny>) -> P
     CARRIER.set(py, Carrier { carry, ask }).map_err(twice)
 }
 
-/// Sets ``compose(op, operands, attributes)``, which returns the symbol of a call over symbols, instances of
+/// Sets ``compose(op, operands, attributes, out)``, which returns the symbol of a call over symbols, instances of
 /// `symbolic`.
 #[pyfunction]
 pub(crate) fn set_composer(py: Python<'_>, symbolic: Py<PyAny>, compose: Py<PyAny>) -> PyResult<()> {

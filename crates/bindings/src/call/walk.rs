@@ -28,11 +28,12 @@ pub(super) fn call<'py>(asked: &Asked<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(result) = walk(op, operands, attributes)? {
             return Ok(result);
         }
-        if let Some(compose) = callee::composer(operands)? {
-            return compose.call1((op, PyTuple::new(py, operands)?, dictionary(py, attributes)?));
-        }
     }
+    let compose = callee::composer(operands)?;
     let operands = PyTuple::new(py, operands)?;
+    if let Some(compose) = compose {
+        return compose.call1((op, operands, dictionary(py, attributes)?, out.as_ref()));
+    }
     carrier(py)?.carry.bind(py).call1((op, operands, dictionary(py, attributes)?, out.as_ref(), engine.as_ref()))
 }
 

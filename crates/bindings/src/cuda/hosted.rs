@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError};
 use weft_cuda::driver::DeviceAddress;
-use weft_cuda::{BufferAccess, CudaError, Device, DeviceBuffer, Label, Request};
+use weft_cuda::{BufferAccess, CudaError, Device, DeviceBuffer, Label, PinnedBuffer, Request};
 use weft_engine::AccessKind;
 
 /// The op that this thread runs, as foreign code sees it.
@@ -36,15 +36,15 @@ impl Drop for Until {
     }
 }
 
-/// Keeps the memory of a device that foreign code looks at.
+/// Keeps the memory of a device that foreign code looks at, where it lies.
 #[pyclass(module = "weft._core", frozen, name = "_DeviceMemory")]
 pub(crate) struct DeviceMemory {
-    _buffer: Arc<DeviceBuffer>,
+    _buffer: PinnedBuffer,
 }
 
 impl DeviceMemory {
     pub(super) fn new(buffer: &Arc<DeviceBuffer>) -> Self {
-        Self { _buffer: Arc::clone(buffer) }
+        Self { _buffer: buffer.pin() }
     }
 }
 
@@ -83,6 +83,8 @@ pub(crate) fn on_stream(
     body: impl FnOnce() -> PyResult<()>,
 ) -> PyResult<()> {
     let Some(device) = device(arrays) else { return body() };
+    // The device may go on with an address of the host behind the op.
+    arrays.iter().for_each(|(array, _)| array.buffer().pin_for_good());
     let accesses = accesses(arrays);
     let begun = device.begin(&Request::new(label, &accesses)).map_err(|error| errors::broken(py, error))?;
     let places = accesses.iter().map(|access| Arc::clone(&access.buffer)).zip(begun.addresses().iter().copied());

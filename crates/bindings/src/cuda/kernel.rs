@@ -265,8 +265,13 @@ impl RawKernel {
         unnamed: &[(&Array, Access)],
         stream: Option<Stream>,
     ) -> Result<Launch, CudaError> {
-        let access = |array: &Array, access: Access| -> Result<BufferAccess, CudaError> {
-            let kind = if access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
+        // Of an array that no argument names the kernel knows the address.
+        let access = |array: &Array, access: Access, named: bool| -> Result<BufferAccess, CudaError> {
+            let kind = match access {
+                Access::Read => AccessKind::Read,
+                Access::Overwrite if named && array.is_flat() => AccessKind::Overwrite,
+                Access::Mutate | Access::Overwrite => AccessKind::Mutate,
+            };
             Ok(BufferAccess { buffer: buffer_of(array).ok_or_else(not_there)?, range: array.range(), kind })
         };
         // SAFETY: the author of a kernel vouches for it by the declared accesses.
@@ -276,12 +281,12 @@ impl RawKernel {
                 Given::Scalar(bytes) => launch.give_scalar(bytes)?,
                 Given::Array(array, kind) => {
                     let array = &array.get().inner;
-                    launch.give_pointer(array.layout().offset, access(array, *kind)?)?;
+                    launch.give_pointer(array.layout().offset, access(array, *kind, true)?)?;
                 }
             }
         }
         for (array, kind) in unnamed {
-            launch = launch.access(access(array, *kind)?);
+            launch = launch.access(access(array, *kind, false)?);
         }
         Ok(launch)
     }

@@ -558,6 +558,11 @@ impl Engine {
         trace::to_python(py, &recording)
     }
 
+    /// How many more ops the trace has room for, about; None without one.
+    fn _trace_room(&self) -> Option<u64> {
+        self.inner.trace_room()
+    }
+
     /// Ends the trace. Answers its records.
     fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;

@@ -499,6 +499,11 @@ impl NDArray {
         })
     }
 
+    /// Keeps the memory where it is, for good: its address goes out as a number.
+    fn _stay(&self, py: Python<'_>) {
+        self.at(py, |own| own.actual().buffer().pin_for_good());
+    }
+
     /// Waits, and answers the values; see `values`.
     #[pyo3(name = "_values")]
     fn py_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -610,6 +615,11 @@ impl NDArray {
             Err(PyErr::fetch(py))
         }
     }
+
+    /// There is nothing to release here: NumPy's array answers for the view. But with this it is known that a buffer lives as long as its
+    /// view, and no longer with the array.
+    #[allow(clippy::unused_self)] // required by pyo3
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {}
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;

@@ -11,5 +11,6 @@ pub(crate) mod plan;
 pub(crate) mod py_values;
 pub(crate) mod registry;
 mod rules;
+pub(crate) mod shape_rule;
 pub(crate) mod symbols;
 pub(crate) mod values;

@@ -28,6 +28,11 @@ impl Hashed {
         let hash = object.hash()? as u64;
         Ok(Self { object: object.clone().unbind(), hash })
     }
+
+    /// An object that may have no hash, for a value of which nobody keeps a table.
+    pub(crate) fn by_identity(object: &Bound<'_, PyAny>) -> Self {
+        Self { object: object.clone().unbind(), hash: object.as_ptr().addr() as u64 }
+    }
 }
 
 impl Opaque for Hashed {

@@ -153,7 +153,8 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
         ("infer_shape", None) => match word.as_deref().and_then(rules::shape_rule) {
             Some(rule) => Arc::new(rule),
             None => {
-                let wanted = format!("a function, or the name of a rule ({})", rules::SHAPE_RULES.join(", "));
+                let names: Vec<_> = rules::SHAPE_RULES.iter().map(|rule| rule.name).collect();
+                let wanted = format!("a function, or the name of a rule ({})", names.join(", "));
                 return Err(wrong(py, op, key, &wanted, value));
             }
         },

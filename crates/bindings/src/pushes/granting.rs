@@ -1,7 +1,7 @@
 //! Pushes of callables and native functions whose accesses include arrays.
 
 use super::accesses::Held as Arguments;
-use crate::array::{NDArray, raised};
+use crate::array::raised;
 use crate::engine::Engine;
 use crate::interpreter::devices;
 use crate::interpreter::exceptions::Exceptions;
@@ -13,7 +13,9 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, submit};
+use weft_array::{
+    Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, standing, submit, submit_overwriting,
+};
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
 /// The arrays that an op keeps.
@@ -23,7 +25,30 @@ type Held = Vec<(Array, Access)>;
 pub(crate) struct Granting<P> {
     payload: P,
     arrays: Held,
+    /// The arrays of the push, if others stand for some of them.
+    pushed: Option<Box<[Array]>>,
     location: Location,
+}
+
+impl<P> Granting<P> {
+    fn new(payload: P, location: Location, pushed: &[(&Array, Access)], arrays: &[(&Array, Access)]) -> Self {
+        let is_other = |((pushed, _), (array, _)): (&(&Array, Access), &(&Array, Access))| {
+            !Arc::ptr_eq(pushed.buffer(), array.buffer())
+        };
+        let others = pushed.iter().zip(arrays).any(is_other);
+        let pushed = others.then(|| pushed.iter().map(|(array, _)| (*array).clone()).collect());
+        let arrays = arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
+        Self { payload, arrays, pushed, location }
+    }
+
+    /// Runs `body` with the rights of the op. Code that knows the arrays of the push is shown those that stand for them, and is refused
+    /// pushes on both.
+    fn granting<T>(arrays: &[(Array, Access)], pushed: Option<&[Array]>, body: impl FnOnce() -> T) -> T {
+        let Some(pushed) = pushed else { return granting(arrays, body) };
+        let known = pushed.iter().zip(arrays).map(|(array, (_, access))| (array.clone(), *access));
+        let both: Held = arrays.iter().cloned().chain(known).collect();
+        standing(pushed, arrays, || granting(&both, body))
+    }
 }
 
 impl<P: Payload> Payload for Granting<P> {
@@ -35,7 +60,7 @@ impl<P: Payload> Payload for Granting<P> {
     };
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        granting(&self.arrays, || {
+        Self::granting(&self.arrays, self.pushed.as_deref(), || {
             if !P::HOSTED || !self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
                 return self.payload.run(context);
             }
@@ -106,18 +131,13 @@ impl<P: Traced> Repeatable for Granting<P> {
     }
 }
 
-/// The held arrays, without Python's handles.
-pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Held {
-    held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
-}
-
-/// Pushes an op on arrays and variables, after a wait for room. The op keeps the arrays of `held`. It runs on the
-/// device of its arrays, unless the caller has named one.
+/// Pushes an op on arrays and variables, after a wait for room. The op keeps the arrays. It runs on the device of its arrays,
+/// unless the caller has named one.
 pub(crate) fn push<P: Traced>(
     py: Python<'_>,
     engine: &Engine,
     mut payload: P,
-    (arrays, held): (&[(&Array, Access)], Held),
+    arrays: &[(&Array, Access)],
     variables: &[(&Variable, AccessKind)],
     mut options: PushOptions<'_>,
     at_arrays: bool,
@@ -127,10 +147,16 @@ pub(crate) fn push<P: Traced>(
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
     let location = payload.location();
-    let payload = Granting { payload, arrays: held, location };
     let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, arrays, options) };
-    // SAFETY: the payload shows its arrays, which are these, to a callable that takes any.
-    unsafe { submit(payload, &request) }.map_err(|error| raised(py, error))?;
+    let granting = |given: &[(&Array, Access)]| Granting::new(payload, location, arrays, given);
+    let pushed = if P::HOSTED {
+        // SAFETY: the payload shows its arrays, which are those that it is given, to a callable that takes any.
+        unsafe { submit_overwriting(&request, granting) }
+    } else {
+        // SAFETY: as above; a native function may know where the arrays of the push lie, and gets no others.
+        unsafe { submit(granting(arrays), &request) }
+    };
+    pushed.map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())
 }
@@ -147,5 +173,5 @@ pub(crate) fn push_held<P: Traced>(
     let variables: SmallVec<[_; 6]> =
         held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
     let arrays: SmallVec<[_; 6]> = held.arrays.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
-    push(py, engine, payload, (&arrays, arrays_of(&held.arrays)), &variables, options, at_arrays)
+    push(py, engine, payload, &arrays, &variables, options, at_arrays)
 }

@@ -25,7 +25,7 @@ impl Home for KindHome {
         self.number
     }
 
-    fn memory(&self, bytes: usize) -> Arc<dyn Any + Send + Sync> {
+    fn memory(&self, bytes: usize, _: usize) -> Arc<dyn Any + Send + Sync> {
         Storage::new(bytes)
     }
 }
@@ -65,7 +65,7 @@ fn storage_of(array: &Array) -> Option<Arc<Storage>> {
 /// The elements of an array on a device, for the running op, as a NumPy or a CuPy array.
 pub(super) fn view<'py>(py: Python<'py>, array: &Array, readonly: bool) -> PyResult<Bound<'py, PyAny>> {
     match storage_of(array) {
-        Some(storage) => view_of(py, array, (storage, None), readonly),
+        Some(storage) => view_of(py, array, (storage.pin(), None), readonly),
         None => devices::of(array)?.view(py, array),
     }
 }

@@ -16,7 +16,7 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_array::{
-    Array, Buffer, DType, Layout, Operand, Ownership, Pinned, Shape, Storage, StridedLoop, Strides, copy_loop,
+    Array, Buffer, DType, Layout, Operand, Ownership, Pinned, Shape, StridedLoop, Strides, copy_loop, granted,
     push_elementwise, recording,
 };
 use weft_engine::trace::Kind;
@@ -72,24 +72,21 @@ pub(crate) fn view<'py>(
         }
         return Ok(made);
     }
-    let storage = Arc::clone(buffer.storage().map_err(|error| raised(py, error))?);
+    let storage = buffer.storage().map_err(|error| raised(py, error))?;
     let kept = (lasting == Lasting::Always).then(|| Arc::clone(buffer));
-    view_of(py, array, (storage, kept), readonly)
+    // What the running op asks for goes with it as a rule.
+    let pinned = if kept.is_some() && granted(array).is_none() { storage.export() } else { storage.pin() };
+    view_of(py, array, (pinned, kept), readonly)
 }
 
-/// A NumPy array on elements in this storage. It keeps the storage, and the buffer if one is given, where it is: for good if it may
-/// outlive the running op, and so have the buffer.
+/// A NumPy array on elements in this storage. It keeps the storage where it is, and the buffer if one is given.
 pub(super) fn view_of<'py>(
     py: Python<'py>,
     array: &Array,
-    (storage, kept): (Arc<Storage>, Option<Arc<Buffer>>),
+    (storage, kept): (Pinned, Option<Arc<Buffer>>),
     readonly: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (buffer, layout) = (array.buffer(), array.layout());
-    if kept.is_some() {
-        storage.pin_for_good(); // who once had the view may have noted the address
-    }
-    let storage = storage.pin();
     let start = storage.storage().start().map_err(|cause| errors::out_of_memory(py, &cause.to_string()))?;
     let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
     let writable = !readonly && !buffer.is_readonly();

@@ -92,8 +92,7 @@ impl Operator {
             let mut held = Held { arrays, ..Held::default() };
             held.ask();
             let arrays: Vec<_> = held.arrays.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
-            let arrays = (&*arrays, granting::arrays_of(&held.arrays));
-            return granting::push(py, engine, callable, arrays, &variables, options, !self.placed);
+            return granting::push(py, engine, callable, &arrays, &variables, options, !self.placed);
         }
         let mut accesses = weft_engine::Accesses::new(&engine.inner);
         for (variable, kind) in &self.variables {

@@ -41,6 +41,8 @@ struct Used {
     /// The number of the last call of the table that was this program's.
     last: u64,
     calls: u64,
+    /// The call that may be checked next, by number; 0 before the first one.
+    next: u64,
     /// When the last call was checked, and how long that took.
     checked: Option<(Instant, Duration)>,
 }
@@ -50,10 +52,18 @@ const SELDOM: u64 = 100;
 const SHARE: u32 = 400;
 
 impl Used {
-    /// Whether the last call that was counted is to be checked against an eager one, if one of `every` is.
-    fn is_due(&self, every: u64) -> bool {
+    /// Counts a call. Answers whether it is to be checked against an eager one, if one of `every` is.
+    #[inline]
+    fn count(&mut self, every: u64) -> bool {
+        self.calls += 1;
+        // A division at each call would cost small programs a hundredth of their time.
+        self.next = self.next.max(every);
+        if every == 0 || self.calls < self.next {
+            return false;
+        }
+        self.next = self.calls + every;
         let pays = |(end, took): (Instant, Duration)| end.elapsed() >= took.saturating_mul(SHARE);
-        every > 0 && self.calls.is_multiple_of(every) && (every < SELDOM || self.checked.is_none_or(pays))
+        every < SELDOM || self.checked.is_none_or(pays)
     }
 }
 
@@ -337,8 +347,7 @@ impl Signatures {
         };
         let mut used = entry.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.last = last;
-        used.calls += 1;
-        used.is_due(self.verify)
+        used.count(self.verify)
     }
 
     /// The program of a call.

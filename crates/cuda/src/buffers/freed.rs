@@ -53,6 +53,24 @@ pub(crate) fn allocate(device: &Device, bytes: usize, stream: &Stream, label: &L
     }
 }
 
+/// The same for a caller that can do without: none if the device has none left.
+pub(crate) fn allocate_at_once(device: &Device, bytes: usize, stream: &Stream) -> Result<Option<Block>, CudaError> {
+    let context = device.context();
+    if let Some(block) = stream.take_kept(bytes) {
+        context.memory.allocated(bytes);
+        return Ok(Some(block));
+    }
+    // SAFETY: as above.
+    match unsafe { context.driver().allocate(bytes, context.pool, stream.handle()) } {
+        Ok(address) => {
+            context.memory.allocated(bytes);
+            Ok(Some(Block { address, bytes }))
+        }
+        Err(error) if error.code == DriverError::OUT_OF_MEMORY => Ok(None),
+        Err(error) => Err(context.refused("renaming", error)),
+    }
+}
+
 /// A block that nobody will use any more, and the fences of those who did.
 pub(crate) struct Freed {
     pub(crate) block: Block,

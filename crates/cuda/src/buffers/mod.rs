@@ -7,6 +7,6 @@ mod parts;
 mod pinned;
 
 pub use access::BufferAccess;
-pub use buffer::DeviceBuffer;
 pub(crate) use buffer::Fences;
+pub use buffer::{DeviceBuffer, PinnedBuffer};
 pub use pinned::PinnedBlock;

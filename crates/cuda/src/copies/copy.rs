@@ -52,6 +52,12 @@ impl Region {
     pub(crate) fn access(&self, kind: AccessKind) -> BufferAccess {
         BufferAccess::part(&self.buffer, self.offset..self.offset + self.bytes, kind)
     }
+
+    /// The access of what writes to all of it: an overwrite, if it is all of its buffer.
+    fn overwritten(&self) -> BufferAccess {
+        let is_whole = self.offset == 0 && self.bytes == self.buffer.bytes();
+        self.access(if is_whole { AccessKind::Overwrite } else { AccessKind::Mutate })
+    }
 }
 
 /// Host memory for a copy.
@@ -80,7 +86,7 @@ impl HostMemory {
 /// Repeats a pattern over some bytes.
 pub fn fill(label: &Label, to: &Region, pattern: Pattern) -> Result<Fence, CudaError> {
     to.check_pattern(pattern)?;
-    let accesses = [to.access(AccessKind::Mutate)];
+    let accesses = [to.overwritten()];
     let request = Request { brief: to.bytes <= BRIEF, ..Request::new(label, &accesses) };
     to.device().issue(&request, |issuing| put_fill(issuing, to, 0, pattern))
 }
@@ -111,7 +117,7 @@ pub(crate) fn put_fill(issuing: &Issuing<'_>, to: &Region, access: usize, patter
 /// Copies between two regions, of one device or of two.
 pub fn copy(label: &Label, to: &Region, from: &Region) -> Result<Fence, CudaError> {
     check_sizes(to.bytes, from.bytes)?;
-    let accesses = [from.access(AccessKind::Read), to.access(AccessKind::Mutate)];
+    let accesses = [from.access(AccessKind::Read), to.overwritten()];
     if to.device() == from.device() {
         let request = Request { brief: to.bytes <= BRIEF, ..Request::new(label, &accesses).moving(to.bytes) };
         return to.device().issue(&request, |issuing| put_copy(issuing, to, from));
@@ -208,11 +214,12 @@ pub(crate) unsafe fn issue_host_copy(
     host: HostMemory,
     direction: Direction,
 ) -> Result<Fence, CudaError> {
-    let (kind, lane) = match direction {
-        Direction::In => (AccessKind::Mutate, Lane::CopyIn),
-        Direction::Out => (AccessKind::Read, Lane::CopyOut),
+    let (access, lane) = match direction {
+        Direction::In if at == 0 => (region.overwritten(), Lane::CopyIn),
+        Direction::In => (region.access(AccessKind::Mutate), Lane::CopyIn),
+        Direction::Out => (region.access(AccessKind::Read), Lane::CopyOut),
     };
-    let accesses = [region.access(kind)];
+    let accesses = [access];
     let request = Request::new(label, &accesses).on(lane).moving(host.bytes);
     region.device().issue(&request, |issuing| {
         if region.bytes == 0 {

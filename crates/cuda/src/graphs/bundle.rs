@@ -185,7 +185,9 @@ impl Template {
     /// The accesses of all members to these buffers.
     fn accesses(&self, places: &[Shifted]) -> SmallVec<[BufferAccess; 8]> {
         let access = |(place, range, kind): &(usize, Range<usize>, AccessKind)| {
-            BufferAccess::part(&places[*place].0, range.clone(), *kind)
+            // As an overwrite it might take another block, and the graph be captured anew.
+            let kind = if *kind == AccessKind::Overwrite { AccessKind::Mutate } else { *kind };
+            BufferAccess::part(&places[*place].0, range.clone(), kind)
         };
         self.accesses.iter().map(access).collect()
     }

@@ -20,6 +20,7 @@ use crate::label::Label;
 use crate::streams::{Entered, Fence, Mark, Marking, Span, Stream, Ties, Turn};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use weft_engine::AccessKind;
 
 pub(crate) type Addresses = SmallVec<[DeviceAddress; 8]>;
 
@@ -60,9 +61,11 @@ fn prepare(
     let (mut addresses, mut fences) = (Addresses::new(), Fences::new());
     for (at, access) in request.accesses.iter().enumerate() {
         // A fence is replaced once.
-        let is_first = || !request.accesses[..at].iter().any(|other| Arc::ptr_eq(&other.buffer, &access.buffer));
-        let ties = ties.as_deref_mut().filter(|_| is_first());
-        addresses.push(access.buffer.prepare(access, stream, request.label, &mut fences, ties)?);
+        let is_same = |other: &BufferAccess| Arc::ptr_eq(&other.buffer, &access.buffer);
+        let ties = ties.as_deref_mut().filter(|_| !request.accesses[..at].iter().any(is_same));
+        let is_only =
+            access.kind == AccessKind::Overwrite && request.accesses.iter().filter(|other| is_same(other)).count() == 1;
+        addresses.push(access.buffer.prepare((access, is_only), stream, request.label, &mut fences, ties)?);
     }
     Ok((addresses, fences))
 }

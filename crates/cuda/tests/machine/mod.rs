@@ -26,6 +26,8 @@ pub(crate) struct Machine {
     pub(crate) driver: SimulatedDriver,
     pub(crate) cuda: Cuda,
     pub(crate) engine: Engine,
+    /// Blocks that arrays have at most at a time.
+    storages: usize,
     kernels: Mutex<HashMap<(usize, &'static str), Kernel>>,
 }
 
@@ -102,7 +104,13 @@ impl Machine {
         let policy = if workers == 0 { Policy::Serial } else { Policy::WorkStealing };
         let workers = Some(workers.max(1));
         let settings = weft_engine::Settings { workers, policy, ..weft_engine::Settings::default() };
-        Self { driver, cuda, engine: Engine::new(settings).expect("an engine"), kernels: Mutex::default() }
+        let engine = Engine::new(settings).expect("an engine");
+        Self { driver, cuda, engine, storages: 1, kernels: Mutex::default() }
+    }
+
+    /// The same, with arrays that have so many blocks at most at a time.
+    pub(crate) fn renaming(self, storages: usize) -> Self {
+        Self { storages, ..self }
     }
 
     pub(crate) fn device(&self, index: usize) -> Device {
@@ -110,7 +118,7 @@ impl Machine {
     }
 
     pub(crate) fn array(&self, device: usize, words: usize) -> Array {
-        let buffer = DeviceBuffer::new(&self.device(device), words * 8);
+        let buffer = DeviceBuffer::renamed(&self.device(device), words * 8, self.storages);
         Array { buffer, variable: self.engine.new_variable(None) }
     }
 

@@ -47,7 +47,8 @@ impl Own<'_> {
 }
 
 fn check(devices: usize, workers: usize, seed: u64, threads: &[Vec<u64>]) {
-    let machine = Machine::new(Settings { devices, seed, ..Settings::default() }, workers);
+    let storages = usize::try_from(seed % 3).expect("small") + 1;
+    let machine = Machine::new(Settings { devices, seed, ..Settings::default() }, workers).renaming(storages);
     // Arrays that all threads read and nobody writes to are part of each thread's.
     let shared: Vec<_> = (0..devices).map(|device| machine.array(device, model::WORDS)).collect();
     shared.iter().for_each(|array| machine.fill(array, model::SHARED));

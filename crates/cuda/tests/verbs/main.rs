@@ -16,6 +16,7 @@ mod launch;
 mod memory;
 mod order;
 mod overlap;
+mod renaming;
 mod slices;
 mod sweeps;
 mod teardown;

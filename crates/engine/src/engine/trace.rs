@@ -145,6 +145,12 @@ impl Engine {
         Ok(Recording { engine: pool.address(), ..recorder.recording(&errors, &running) })
     }
 
+    /// How many more ops a trace of the engine has room for, about: threads take room for several at a time. None without a trace.
+    #[must_use]
+    pub fn trace_room(&self) -> Option<u64> {
+        self.core.pool().recorder().map(|recorder| recorder.room())
+    }
+
     /// Ends the trace and answers the recording. Pending ops have zeros for events that have not happened.
     pub fn stop_trace(&self) -> Result<Recording, EngineError> {
         let pool = self.core.pool();

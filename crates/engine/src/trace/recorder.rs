@@ -130,6 +130,12 @@ impl Recorder {
         self.id
     }
 
+    /// Ops for which no thread has asked for room yet.
+    pub(crate) fn room(&self) -> u64 {
+        // ORDERING: a count alone.
+        self.left.load(Ordering::Relaxed)
+    }
+
     /// Whether the op with this low half of its number was pushed since the start.
     pub(crate) fn has(&self, number: u32) -> bool {
         is_since(self.registered().0, number)

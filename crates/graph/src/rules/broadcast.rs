@@ -1,12 +1,12 @@
 //! Element by element.
 
-use super::{learn, refuse};
-use crate::registry::{Call, RuleError};
-use crate::value::{Shape, UNKNOWN};
+use super::{axes, axes_given, axis, learn, refuse};
+use crate::registry::RuleError;
+use crate::value::{Attributes, Shape, UNKNOWN};
 use weft_shape::{aligned, broadcast_length};
 
 /// All inputs broadcast to each output. An input's length follows where no other can have given the output's.
-pub(super) fn broadcast(_: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn broadcast(_: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     if let [only] = ins {
         for out in outs.iter_mut() {
             learn(out, only)?;
@@ -39,7 +39,7 @@ fn forwards(ins: &[Shape], out: &mut Shape) -> Result<(), RuleError> {
         for shape in &shapes {
             let Some(own) = aligned(shape, at, rank) else { continue };
             let Some(length) = joined(own, found) else {
-                let listed: Vec<_> = ins.iter().map(ToString::to_string).collect();
+                let listed: Vec<_> = ins.iter().map(|shape| shape.to_string().replace(' ', "")).collect();
                 return refuse(format!("operands could not be broadcast together with shapes {}", listed.join(" ")));
             };
             found = length;
@@ -76,7 +76,7 @@ fn backwards(ins: &mut [Shape], out: &Shape) -> Result<(), RuleError> {
 }
 
 /// All inputs and outputs have one shape.
-pub(super) fn same(_: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn same(_: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let mut all = Shape::unknown();
     for shape in ins.iter().chain(outs.iter()) {
         match all.joined(shape) {
@@ -89,11 +89,32 @@ pub(super) fn same(_: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Resul
 }
 
 /// Each output has the shape of the first input.
-pub(super) fn like_first(_: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn like_first(_: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let Some(first) = ins.first_mut() else { return Ok(()) };
     for out in outs.iter_mut() {
         learn(out, first)?;
         learn(first, out)?;
     }
     Ok(())
+}
+
+/// As `like_first`; attributes `axis` or `axes` name axes that there are.
+pub(super) fn along(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+    like_first(attributes, ins, outs)?;
+    let Some(rank) = ins.first().and_then(Shape::rank) else { return Ok(()) };
+    for name in ["axis", "axes"] {
+        if let Some(given) = axes_given(attributes, name)? {
+            given.iter().try_for_each(|&number| axis(number, rank).map(drop))?;
+        }
+    }
+    Ok(())
+}
+
+/// As `along`, and no axis is named twice.
+pub(super) fn flip(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+    along(attributes, ins, outs)?;
+    match (ins.first().and_then(Shape::rank), axes_given(attributes, "axes")?) {
+        (Some(rank), Some(given)) => axes(&given, rank).map(drop),
+        _ => Ok(()),
+    }
 }

@@ -1,20 +1,25 @@
 //! Several arrays as one.
 
-use super::{axis, learn, refuse};
-use crate::registry::{Call, RuleError};
-use crate::value::{Shape, UNKNOWN, Value};
+use super::{axis, axis_given, learn, refuse, refuse_type, shown};
+use crate::registry::RuleError;
+use crate::value::{Attributes, Shape, UNKNOWN, Value};
 
 /// Attribute `axis` (None: all are flattened), by default 0.
-pub(super) fn concat(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
-    let [out] = outs else { return refuse("a concatenation gives one result") };
-    let number = match call.attributes.get("axis").or_else(|| call.attributes.get("dim")) {
+pub(super) fn concat(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+    let [out] = outs else { return refuse_type("a concatenation gives one result") };
+    let number = match attributes.get("axis").or_else(|| attributes.get("dim")) {
         Some(Value::None) => {
             let total = ins.iter().try_fold(0_i64, |sum, shape| sum.checked_add(shape.elements()?));
             return learn(out, &Shape::new([total.unwrap_or(UNKNOWN)]));
         }
-        Some(value) => value.as_int().unwrap_or(0),
-        None => 0,
+        _ => axis_given(attributes, if attributes.get("axis").is_some() { "axis" } else { "dim" }, 0)?,
     };
+    if ins.is_empty() {
+        return refuse("need at least one array to concatenate");
+    }
+    if ins.iter().any(|shape| shape.rank() == Some(0)) {
+        return refuse("arrays without axes cannot be concatenated; give them one, or axis=None");
+    }
     let Some(rank) = ins.iter().chain([&*out]).find_map(Shape::rank) else { return Ok(()) };
     let at = axis(number, rank)?;
     let mut rest = Shape::of_rank(rank);
@@ -25,11 +30,7 @@ pub(super) fn concat(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> 
         if let Some(joined) = open.map_or(Some(rest.clone()), |open| rest.joined(&open)) {
             rest = joined;
         } else {
-            let listed: Vec<_> = ins.iter().map(ToString::to_string).collect();
-            return refuse(format!(
-                "shapes {} cannot be joined along axis {number}: other axes differ",
-                listed.join(", ")
-            ));
+            return refuse(format!("all shapes must agree except along axis {number}, got {}", shown(ins)));
         }
     }
     for shape in ins.iter_mut().chain([&mut *out]) {
@@ -64,14 +65,17 @@ pub(super) fn concat(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> 
 }
 
 /// Attribute `axis`: the place of a new axis.
-pub(super) fn stack(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
-    let [out] = outs else { return refuse("a stack is one result") };
-    let number = call.attributes.int("axis").unwrap_or(0);
+pub(super) fn stack(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+    let [out] = outs else { return refuse_type("a stack is one result") };
+    let number = axis_given(attributes, "axis", 0)?;
+    if ins.is_empty() {
+        return refuse("need at least one array to stack");
+    }
     let mut each = Shape::unknown();
     for shape in ins.iter() {
         match each.joined(shape) {
             Some(joined) => each = joined,
-            None => return refuse(format!("shapes {each} and {shape} differ: what is stacked has one shape")),
+            None => return refuse(format!("all arrays of a stack have one shape, got {}", shown(ins))),
         }
     }
     let count = i64::try_from(ins.len()).unwrap_or(i64::MAX);

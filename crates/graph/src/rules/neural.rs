@@ -1,7 +1,7 @@
 //! Layers of networks: the shapes of parameters from data and attributes.
 
 use super::{learn, refuse};
-use crate::registry::{Call, RuleError};
+use crate::registry::RuleError;
 use crate::value::{Attributes, Shape, UNKNOWN};
 
 fn number(attributes: &Attributes, names: &[&str]) -> Option<i64> {
@@ -27,11 +27,11 @@ fn product(lengths: &[i64]) -> i64 {
 }
 
 /// `x @ weight.T + bias`: attributes `units` (or `num_hidden`) and `flatten`, by default true.
-pub(super) fn dense(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn dense(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let [x, weight, rest @ ..] = ins else { return refuse("a dense layer takes data and a weight") };
     let [out] = outs else { return refuse("a dense layer gives one result") };
-    let flatten = call.attributes.get("flatten").is_none_or(|_| call.attributes.flag("flatten"));
-    let mut units = number(call.attributes, &["units", "num_hidden"]).unwrap_or(UNKNOWN);
+    let flatten = attributes.get("flatten").is_none_or(|_| attributes.flag("flatten"));
+    let mut units = number(attributes, &["units", "num_hidden"]).unwrap_or(UNKNOWN);
     for shape in [&*weight].into_iter().chain(rest.first()) {
         if units == UNKNOWN {
             units = length(shape, 0);
@@ -87,12 +87,32 @@ fn window(length: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, up
     Ok((if up { (room + stride - 1) / stride } else { room / stride }) + 1)
 }
 
+/// The attributes of a convolution.
+pub(super) const OF_CONVOLUTION: &[&str] = &[
+    "kernel",
+    "kernel_size",
+    "stride",
+    "pad",
+    "padding",
+    "dilate",
+    "dilation",
+    "num_filter",
+    "channels",
+    "out_channels",
+    "num_group",
+    "groups",
+    "group",
+];
+
+/// The attributes of a pooling.
+pub(super) const OF_POOLING: &[&str] =
+    &["kernel", "kernel_size", "stride", "pad", "padding", "global_pool", "pooling_convention"];
+
 /// Data `(n, c, ...)`, weight `(num_filter, c / groups, ...)`: attributes `kernel`, `stride`, `pad`, `dilate`, `num_filter`,
 /// `num_group`.
-pub(super) fn convolution(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn convolution(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let [x, weight, rest @ ..] = ins else { return refuse("a convolution takes data and a weight") };
     let [out] = outs else { return refuse("a convolution gives one result") };
-    let attributes = call.attributes;
     let kernel = ["kernel", "kernel_size"].iter().find_map(|name| attributes.integers(name));
     let Some(rank) =
         kernel.as_ref().map(|kernel| kernel.len() + 2).filter(|&rank| rank > 3).or(x.rank()).or(weight.rank())
@@ -147,13 +167,12 @@ fn batch(x: &mut Shape, out: &Shape) -> Result<(), RuleError> {
 }
 
 /// Data `(n, c, ...)`: attributes `kernel`, `stride`, `pad`, `global_pool`, `pooling_convention`.
-pub(super) fn pooling(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn pooling(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let ([x], [out, ..]) = (ins, outs) else { return refuse("pooling takes data") };
     let Some(rank) = x.rank() else { return Ok(()) };
     let Some(spatial) = rank.checked_sub(2).filter(|&spatial| spatial > 0) else {
         return refuse(format!("pooling wants data (n, c, ...), got shape {x}"));
     };
-    let attributes = call.attributes;
     let mut result = vec![length(x, 0), length(x, 1)];
     if attributes.flag("global_pool") {
         result.extend(std::iter::repeat_n(1, spatial));
@@ -171,12 +190,12 @@ pub(super) fn pooling(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) ->
 }
 
 /// Data and its normalised form have one shape; all else has a number for each channel, axis 1 or attribute `axis`.
-pub(super) fn batch_norm(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+pub(super) fn batch_norm(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let ([x, rest @ ..], [out, others @ ..]) = (ins, outs) else { return refuse("batch normalisation takes data") };
     learn(out, x)?;
     learn(x, out)?;
     let at = match x.rank() {
-        Some(rank) => Some(super::axis(call.attributes.int("axis").unwrap_or(1), rank)?),
+        Some(rank) => Some(super::axis(attributes.int("axis").unwrap_or(1), rank)?),
         None => None,
     };
     let mut channels = at.map_or(UNKNOWN, |at| length(x, at));

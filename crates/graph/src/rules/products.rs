@@ -1,12 +1,12 @@
 //! Products of matrices.
 
-use super::{broadcast, learn, refuse};
-use crate::registry::{Call, RuleError};
-use crate::value::{Shape, UNKNOWN};
+use super::{broadcast, learn, refuse, refuse_type};
+use crate::registry::RuleError;
+use crate::value::{Attributes, Shape, UNKNOWN};
 
 /// Stacks of matrices; an operand of one axis is a row or a column.
-pub(super) fn matmul(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
-    let ([a, b], [out]) = (ins, outs) else { return refuse("matmul takes two operands and gives one result") };
+pub(super) fn matmul(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+    let ([a, b], [out]) = (ins, outs) else { return refuse_type("matmul takes two operands and gives one result") };
     // Two matrices give a matrix, and a matrix comes of nothing else unless an operand is a stack.
     if let (Some(2), None, Some(2)) = (out.rank(), a.rank(), b.rank()) {
         *a = Shape::of_rank(2);
@@ -54,7 +54,7 @@ pub(super) fn matmul(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> 
             known(&mut right[at], last.next());
         }
     }
-    broadcast::broadcast(call, &mut stacks, &mut stack)?;
+    broadcast::broadcast(attributes, &mut stacks, &mut stack)?;
     let of = |stack: &Shape, own: &[i64]| {
         let own = own[own.len().saturating_sub(2)..].iter().copied();
         Shape::new(stack.lengths().unwrap_or_default().iter().copied().chain(own))

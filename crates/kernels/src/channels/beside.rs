@@ -23,8 +23,8 @@ pub(super) struct Tile<'a> {
 
 #[allow(clippy::inline_always)] // see `vectors`
 impl Tile<'_> {
-    /// Elements of these channels, of rows of the data: in place, or in `own` where there are less than a tile's, of which the
-    /// others are 0.
+    /// Elements of these channels, of rows of the data: in place, or in `own` where there are less than a tile's; the
+    /// rest of that is 0.
     ///
     /// # Safety
     ///
@@ -114,7 +114,7 @@ impl Tile<'_> {
     ///
     /// # Safety
     ///
-    /// The arrays are those of the op, inputs first, and nobody else writes to these channels.
+    /// The arrays are those of the op, inputs first, and these channels are the caller's to write.
     #[inline(always)]
     pub(super) unsafe fn run<T: Real>(&self) {
         let (own, arrays) = (self.own, self.arrays);

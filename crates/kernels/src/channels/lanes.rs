@@ -22,8 +22,8 @@ pub(super) fn likes(own: &Channels, operands: &[Option<Lanes>]) -> Vec<Option<La
     vec![lanes, None, None, None, None, lanes]
 }
 
-/// Normalisation by given statistics, of data or to results in lanes, or both; and what is less than 0 becomes 0, if that is
-/// asked for.
+/// Normalisation by given statistics, of data or to results in lanes, or both; and numbers less than 0 become 0, if
+/// that is asked for.
 pub(super) fn normal<T: Real>(own: Channels, rectified: bool, operands: &[Option<Lanes>]) -> Option<Arc<dyn Blocked>> {
     let &[data, None, None, None, None, out] = operands else { return None };
     let lanes = data.or(out)?;

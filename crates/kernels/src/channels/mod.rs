@@ -18,7 +18,7 @@ use std::sync::Arc;
 use weft_array::{Blocked, DType, Lanes, StridedLoop};
 use weft_engine::Cause;
 
-/// What is done with channels.
+/// The computation on channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channelwise {
     /// Data to the sum of each channel.
@@ -42,7 +42,7 @@ pub struct Channels {
     pub channels: usize,
     /// The product of the lengths behind.
     pub inner: usize,
-    /// What is added to variances.
+    /// The addend of variances.
     pub eps: f64,
 }
 
@@ -53,7 +53,7 @@ impl Channels {
         self.followed(dtype, false)
     }
 
-    /// The same, and what is less than 0 becomes 0, if that is asked for.
+    /// The same, and numbers less than 0 become 0, if that is asked for.
     #[must_use]
     pub fn followed(self, dtype: DType, rectified: bool) -> Option<Arc<dyn Blocked>> {
         of_dtype!(dtype, T => Arc::new(By::<T> { own: self, rectified, of: PhantomData }))
@@ -79,7 +79,7 @@ impl Channels {
     }
 }
 
-/// By what a channel is multiplied, and what is added then, where it is normalised by given statistics.
+/// The factor of a channel, and its addend, for a normalisation by given statistics.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ impl<T: Real> By<T> {
     ///
     /// # Safety
     ///
-    /// They have the data's size, and nobody writes to them.
+    /// They have the data's size, and are not written to.
     #[inline(always)]
     unsafe fn total<const N: usize>(&self, channel: usize, of: [*mut u8; N], function: impl Fn([T; N]) -> f64) -> f64 {
         let mut sum = Sum::new();
@@ -136,7 +136,7 @@ impl<T: Real> By<T> {
     ///
     /// # Safety
     ///
-    /// As above; `out` has the data's size, too, and nobody else writes to this channel.
+    /// As above; `out` has the data's size, too, and this channel is the caller's to write.
     #[inline(always)]
     unsafe fn write<const N: usize>(
         &self,

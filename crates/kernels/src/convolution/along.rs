@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weft_array::{Blocked, DType, StridedLoop};
 use weft_engine::Cause;
 
-/// Channels of which it is worth that: sums are over few elements, so rows are loaded often.
+/// Numbers of channels that are worth it: sums are over few elements, so rows are loaded often.
 const CHANNELS: usize = 4;
 /// Filters are whole numbers of so many where the library computes none in vain.
 const FILTERS: usize = 16;
@@ -19,7 +19,7 @@ const WINDOWS: usize = 12;
 const VECTORS: usize = 2;
 /// Elements of a vector at most, as far as vectors are known to be long.
 const VECTOR: usize = 64;
-/// Registers of processors on which eight filters at a time have room for their sums.
+/// Registers of processors with room for the sums of eight filters at a time.
 const REGISTERS: usize = 32;
 
 /// The step that computes a convolution of float32 so, if that is a fast way.
@@ -40,7 +40,7 @@ struct AlongRows {
     blocks: usize,
 }
 
-/// What one call of the loop over an image takes.
+/// The operands of one call of the loop over an image.
 struct Image<'a> {
     step: &'a AlongRows,
     data: &'a [f32],
@@ -53,7 +53,7 @@ struct Image<'a> {
 impl AlongRows {
     fn new(own: Convolution) -> Self {
         let window = &own.window;
-        // As far as windows reach, so that each lies in the data: padding before, and what is missing after.
+        // As far as windows reach, so that each lies in the data: padding before, and the missing part after.
         let reach: [usize; 3] = std::array::from_fn(|axis| {
             let last =
                 (window.counts[axis] - 1) * window.stride[axis] + (window.kernel[axis] - 1) * window.dilation[axis];
@@ -143,7 +143,7 @@ impl Image<'_> {
         }
     }
 
-    /// Some filters of some windows side by side, of which so many are left.
+    /// Some filters of some windows side by side; so many are left.
     #[inline(always)]
     fn tile<S: Simd, const FILTERS: usize, const COUNT: usize>(
         &self,
@@ -185,7 +185,7 @@ impl Image<'_> {
                 let mut sum = sum;
                 if own.rectified {
                     let zero = simd.splat_f32s(0.0);
-                    // As the rectifier does it: what is none stays.
+                    // As the rectifier does it: NaN stays.
                     sum = simd.select_f32s(simd.less_than_or_equal_f32s(sum, zero), zero, sum);
                 }
                 // SAFETY: each call writes windows of its own, which are among the image's results.

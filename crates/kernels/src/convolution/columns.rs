@@ -63,7 +63,7 @@ impl<T: Real> By<T> {
         Self { blocks, ..made }
     }
 
-    /// What blocks are made of: images, groups of images, or stretches of windows of these.
+    /// The pieces of blocks: images, groups of images, or stretches of windows of these.
     fn units(&self) -> usize {
         match self.own.product {
             Product::Results => self.own.batch * self.own.groups * self.stretches(),
@@ -155,7 +155,7 @@ impl<T: Real> By<T> {
         }
     }
 
-    /// Adds columns to the elements of the data from which they would have been laid out.
+    /// Adds columns to their elements of the data.
     fn add_up(&self, data: &mut [T], columns: &[T], from: usize, to: usize) {
         let (window, runs) = (&self.own.window, self.runs(from, to));
         let (size, stride) = (window.size() * (to - from), window.stride[2]);
@@ -262,7 +262,7 @@ impl<T: Real> By<T> {
         });
     }
 
-    /// Adds to the weights what one image gives.
+    /// Adds one image's part to the weights.
     ///
     /// # Safety
     ///

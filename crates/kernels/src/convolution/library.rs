@@ -11,7 +11,7 @@ use weft_onednn::{AsWanted, Compiled, Shape, library};
 
 /// Fewer multiplications than this are done before a primitive has begun.
 const WORTH: usize = 1 << 16;
-/// Channels of which gradients are not worth its layouts.
+/// Numbers of channels with gradients that are not worth its layouts.
 const NARROW: usize = 8;
 /// Windows of a block at least, where each writes weights.
 const WINDOWS: usize = 512;
@@ -135,7 +135,7 @@ impl ByLibrary {
         3 + usize::from(self.own.bias)
     }
 
-    /// The lanes in which the library has the first, the second and the last operand.
+    /// The library's lanes of the first, the second and the last operand.
     fn lanes(&self) -> [Option<Lanes>; 3] {
         let window = &self.own.window;
         let (data, results) = (window.channel(), window.total());

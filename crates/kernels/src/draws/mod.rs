@@ -1,5 +1,5 @@
-//! Draws of a generator whose state is an array, with NumPy's bits and without Python. Both streams can be joined at any
-//! place, so blocks draw side by side.
+//! Draws of a generator with an array as its state, with NumPy's bits and without Python. Both streams can be joined at
+//! any place, so blocks draw side by side.
 
 mod pcg64;
 mod philox;
@@ -39,7 +39,7 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// The generator whose state has so many words.
+    /// The generator with so many words of state.
     #[must_use]
     pub fn of_state(words: usize) -> Option<Self> {
         [Self::Philox, Self::Pcg64].into_iter().find(|generator| generator.words() == words)

@@ -14,7 +14,7 @@ use weft_engine::Cause;
 /// Operations on numbers that an element of a window is worth: it is loaded, compared and chosen by itself.
 const ELEMENT: usize = 4;
 
-/// What is done with windows.
+/// The computation on windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pool {
     /// Data to the largest element of each window, the first of equals; NaN is the largest.
@@ -123,7 +123,7 @@ impl<T: Number> Windows<T> {
         }
     }
 
-    /// The same for windows of a known size: without a branch for each element, which nobody could foresee.
+    /// The same for windows of a known size: without an unpredictable branch for each element.
     #[inline]
     fn each_largest_of<const H: usize, const W: usize>(&self, data: &[T], mut body: impl FnMut(usize, usize)) {
         let window = &self.0.window;
@@ -167,8 +167,8 @@ impl<T: Number> Windows<T> {
         }
     }
 
-    /// Calls with each place in the windows of a line: from which window to which its elements are in the data, and where
-    /// that of the first one is.
+    /// Calls with each place in the windows of a line: the first and the last window with its element in the data, and
+    /// the place of that in the first.
     #[inline]
     fn each_place(&self, line: usize, mut body: impl FnMut(usize, usize, usize)) {
         let window = &self.0.window;
@@ -213,7 +213,7 @@ impl<T: Number> Windows<T> {
         self.extent(0, first) * self.extent(1, second)
     }
 
-    /// The reciprocal of how many elements count, of a window at this place in a line of which so many rows do.
+    /// The reciprocal of how many elements count, of a window at this place in a line with so many counting rows.
     #[inline]
     pub(crate) fn factor(&self, rows: usize, third: usize) -> T {
         let (kernel, count) = (&self.0.window.kernel, self.extent(2, third));

@@ -13,7 +13,7 @@ pub(super) struct Tree {
     frames: Vec<Frame>,
     /// Items of parts, in their order: (item, rank). Those that are placed are left out when they are half.
     open: Vec<(u32, u32)>,
-    /// What each frame's choice leaves to be searched.
+    /// The rest of the search after each frame's choice.
     parts: Vec<Part>,
     spans: Vec<(u32, u32)>,
 }
@@ -34,7 +34,7 @@ struct Part {
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     part: Part,
-    /// What is tried next has no lower place and rank than this.
+    /// The next try has no lower place and rank than this.
     next: (u64, u32),
     /// And a lower place than this: where another item could end.
     below: u64,
@@ -76,7 +76,7 @@ impl Tree {
         let parts = (0, 0);
         self.frames.push(Frame { part: root, next: (0, 0), below: 0, mark: 0, open: 0, alone: true, parts });
         let mut used = 0;
-        // Whether what the top frame has chosen can still come to a good end.
+        // Whether the top frame's choice can still come to a good end.
         let mut good = true;
         loop {
             let Some(frame) = self.frames.last_mut() else {

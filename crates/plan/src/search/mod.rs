@@ -31,17 +31,17 @@ pub(crate) enum Outcome {
     Impossible,
     /// The steps or the time are used up.
     Spent,
-    /// Whoever asked gave up.
+    /// The caller gave up.
     Interrupted,
 }
 
-/// The orders that take turns: what is compared first, second, third; the larger goes first.
+/// The orders that take turns: the first, second and third key; the larger goes first.
 const ORDERS: [Comparisons; 3] =
     [[Key::Length, Key::Area, Key::Total], [Key::Total, Key::Area, Key::Length], [Key::Total, Key::Length, Key::Area]];
 
 type Comparisons = [Key; 3];
 
-/// What items are ordered by.
+/// The keys of items.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Area,
@@ -50,7 +50,7 @@ enum Key {
     Total,
 }
 
-/// What a search may use.
+/// The limits of a search.
 pub(crate) struct Limits<'a> {
     pub(super) steps: u64,
     pub(super) until: Option<Instant>,

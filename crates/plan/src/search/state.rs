@@ -22,12 +22,12 @@ pub(super) struct State<'a> {
     starts: Vec<usize>,
     members: Vec<u32>,
     log: Vec<Change>,
-    /// Sections whose floor is to be looked at again.
+    /// Sections with a floor to be looked at again.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
 }
 
-/// What was, before a change.
+/// The state before a change.
 #[derive(Clone, Copy)]
 enum Change {
     Place { item: u32, was: u64 },
@@ -35,7 +35,7 @@ enum Change {
     Placed { item: u32 },
 }
 
-/// What placing an item brought.
+/// The outcome of an item's placing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     /// Nothing shows yet that the rest does not fit.
@@ -92,7 +92,7 @@ impl<'a> State<'a> {
         self.crossing[section as usize] > 0
     }
 
-    /// How to come back to what is now.
+    /// The mark of the current state.
     pub(super) fn mark(&self) -> usize {
         self.log.len()
     }
@@ -102,7 +102,7 @@ impl<'a> State<'a> {
         self.undo(0);
     }
 
-    /// Takes back what came after a mark.
+    /// Takes back the changes after a mark.
     pub(super) fn undo(&mut self, mark: usize) {
         while self.log.len() > mark {
             match self.log.pop() {

@@ -3,7 +3,7 @@
 //!
 //! A loop joins an earlier *unit* with common operands if its predecessors are in that unit or before it: then it moves up to
 //! it, unless it is far and its results would take memory for all that long. Within a unit each loop touches, in a block,
-//! only bytes that the others touch in the same block, or do not touch at all.
+//! only bytes that the others touch in the same block, or do not touch at all; but all may read one element that none writes.
 //!
 //! Element-wise steps of a device form units by the same rules, regardless of their size: each launch costs more than it
 //! computes. One kernel runs a unit, or a part of one, if all of its outputs depend on the same earlier values: so it fails
@@ -62,7 +62,7 @@ fn kin_of(instruction: &Instruction) -> Option<Kin> {
     match &instruction.step {
         Step::Strided(strided) => {
             let least = if strided.is_exact() { LEAST_EXACT } else { LEAST };
-            (strided.is_in_rows() && strided.size() >= least).then_some(Kin::Loops(strided.size()))
+            (strided.is_in_blocks() && strided.size() >= least).then_some(Kin::Loops(strided.size()))
         }
         Step::Opaque(opaque) => opaque.elements().map(Kin::Steps),
         _ => None,
@@ -72,6 +72,11 @@ fn kin_of(instruction: &Instruction) -> Option<Kin> {
 /// Whether an instruction may join others: they have something in common, and meet on the same bytes of a block.
 fn joins<'a>(instruction: &Instruction, others: impl Iterator<Item = &'a Instruction>) -> bool {
     let mut in_common = false;
+    // One element for all brings nothing into the cache.
+    let is_many = |place: &EntryAccess| match &instruction.step {
+        Step::Strided(strided) => strided.size() * place.dtype.size() == place.range.len(),
+        _ => true,
+    };
     for other in others {
         if other.device != instruction.device {
             return false;
@@ -85,7 +90,7 @@ fn joins<'a>(instruction: &Instruction, others: impl Iterator<Item = &'a Instruc
             if writes && !alike {
                 return false;
             }
-            in_common |= alike;
+            in_common |= alike && is_many(one);
         }
     }
     in_common

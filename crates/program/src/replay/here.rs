@@ -110,18 +110,12 @@ impl Here {
         moved: &Moved,
     ) -> Result<Option<Buffers>, ProgramError> {
         let mut bases: SmallVec<[*mut u8; 32]> = SmallVec::from_elem(std::ptr::null_mut(), recorded.entries.len());
-        let mut outside: SmallVec<[(&Array, Access); 8]> = SmallVec::new();
-        for (number, access) in &self.outside {
-            let array = match &recorded.entries[*number].source {
-                Source::Argument(first) => arguments[*first],
-                Source::State(array) | Source::Constant { array, .. } => array,
-                Source::Fresh => continue,
-            };
-            array.buffer().pin_for_good(); // the address is asked for before the lock is held
-            let Ok(start) = array.buffer().start() else { return Ok(None) };
-            bases[*number] = start.wrapping_offset(moved[*number]);
-            outside.push((array, *access));
-        }
+        let outside = |(number, access): &(usize, Access)| match &recorded.entries[*number].source {
+            Source::Argument(first) => (arguments[*first], *access),
+            Source::State(array) | Source::Constant { array, .. } => (array, *access),
+            Source::Fresh => unreachable!("it is from outside"),
+        };
+        let outside: SmallVec<[(&Array, Access); 8]> = self.outside.iter().map(outside).collect();
         let mut buffers = Buffers::new();
         if !self.fresh.is_empty() {
             buffers.resize(recorded.entries.len(), None);
@@ -144,7 +138,12 @@ impl Here {
             }
         }
         let mut ran = Ok(());
-        let was_idle = run_idle(&recorded.engine, &outside, || ran = self.run_on(recorded, &bases))?;
+        let was_idle = run_idle(&recorded.engine, &outside, |starts| {
+            for ((number, _), start) in self.outside.iter().zip(starts) {
+                bases[*number] = start.wrapping_offset(moved[*number]);
+            }
+            ran = self.run_on(recorded, &bases);
+        })?;
         drop(block);
         ran?;
         Ok(was_idle.then_some(buffers))

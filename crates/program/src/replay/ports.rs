@@ -98,8 +98,10 @@ impl Lowering<'_> {
     fn look(&self, place: &EntryAccess, access: Access, rows: Option<&Range<usize>>) -> Option<(Space, Look)> {
         let entry = &self.recorded.entries[place.entry];
         let mut range = range_of(entry, &place.range);
-        if let Some(rows) = rows {
-            let (start, item) = (range.start, place.dtype.size());
+        let item = place.dtype.size();
+        // One element alone is the same for all rows.
+        if let Some(rows) = rows.filter(|_| place.range.len() > item) {
+            let start = range.start;
             range = start + rows.start * item..start + rows.end * item;
         }
         if range.is_empty() {

@@ -44,6 +44,9 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: verify everything, measure nothing")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the curves: .svg, .png or .pdf, by matplotlib")
+    parser.add_argument(
+        "--curves", action="store_true", help="print the curves, too: efficiency over the work of a task"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with the curves, instead of tables")
 
 
@@ -95,7 +98,7 @@ def measure(options: Namespace, additions: Additions | None = None) -> int:
     if options.json:
         print(json.dumps(report.json(), indent=1))
     else:
-        report.print()
+        report.print(curves=options.curves)
     return 0
 
 

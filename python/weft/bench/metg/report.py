@@ -48,9 +48,26 @@ class Report:
             found.append((title, rows))
         return found
 
-    def print(self) -> None:
-        """Print the machine and the tables."""
-        show_all(self._machine, self.grids())
+    def efficiencies(self) -> list[tuple[str, list[list[str]]]]:
+        """Return the curves of each grid by medians, as `grids` does: a row for tasks of one length, a column each."""
+        curves = self._curves
+        found: list[tuple[str, list[list[str]]]] = []
+        for grid in curves.grids():
+            columns = {name: points for name in curves.names() if (points := curves.points(grid, name, "median"))}
+            most = max(len(points) for points in columns.values())
+            # An implementation that took too long has no points: each of the others has all of them.
+            complete = {name: points for name, points in columns.items() if len(points) == most}
+            rows = [["work of a task (us)", *complete]]
+            rows += [
+                [_microseconds(length / curves.peak), *(f"{points[at].efficiency:.0%}" for points in complete.values())]
+                for at, length in enumerate(curves.settings.lengths)
+            ]
+            found.append((f"Efficiency, {grid.title}, {curves.settings.workers} workers (by medians)", rows))
+        return found
+
+    def print(self, *, curves: bool = False) -> None:
+        """Print the machine and the tables, those of the curves among them if wanted."""
+        show_all(self._machine, [*self.grids(), *(self.efficiencies() if curves else [])])
 
     def json(self) -> dict[str, Any]:
         """Return everything, curves and all."""

@@ -59,6 +59,49 @@ pub(super) struct Instruction {
     pub(super) splat: u16,
 }
 
+/// What an instruction does.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It stores a register.
+    Store(Place),
+    /// It computes; an op on one operand has it on both sides.
+    Op { op: Op, to: Place, left: Place, right: Place },
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Instruction {
+    /// The inverse of [`code`].
+    pub(super) fn meaning(&self) -> Meaning {
+        const OPS: [Op; Op::Not as usize + 1] = [
+            Op::Add,
+            Op::Subtract,
+            Op::Multiply,
+            Op::Divide,
+            Op::Minimum,
+            Op::Maximum,
+            Op::And,
+            Op::Or,
+            Op::Xor,
+            Op::Copy,
+            Op::Negative,
+            Op::Absolute,
+            Op::Sqrt,
+            Op::Not,
+        ];
+        const PLACES: [Place; 4] = [Place::A, Place::B, Place::Memory, Place::Splat];
+        match self.code {
+            STORE_A => Meaning::Store(Place::A),
+            STORE_B => Meaning::Store(Place::B),
+            code => {
+                let place = |from: u16| PLACES[usize::from(from % 4)];
+                let to = if code / 16 % 2 == 0 { Place::A } else { Place::B };
+                Meaning::Op { op: OPS[usize::from(code / 32)], to, left: place(code / 4), right: place(code) }
+            }
+        }
+    }
+}
+
 /// The code of an op on two operands; an op on one operand is given it twice.
 pub(super) const fn code(op: Op, to: Place, left: Place, right: Place) -> u16 {
     (((op as u16) * 2 + (to as u16)) * 4 + (left as u16)) * 4 + (right as u16)

@@ -28,6 +28,8 @@ enum Operand {
     Value(usize),
     /// The content of a part before the chain.
     Before(Part),
+    /// The first element of a part that the chain does not write.
+    One(Part),
     Number(Splat),
 }
 
@@ -40,8 +42,10 @@ pub(super) struct Compiler<'a> {
     registers: [Option<usize>; 2],
     /// Whether a part is a slot with room for one tile, which each tile overwrites.
     kept: Box<dyn Fn(Part) -> bool + 'a>,
-    /// Parts that are copied to a tile of the chain's own, and the number of that tile.
+    /// Parts that are copied to a tile of the chain's own, and the address of that tile.
     copied: BTreeMap<Part, u16>,
+    /// Parts of whose first element there is a tile, and its address.
+    ones: BTreeMap<Part, u16>,
     pub(super) program: Vec<Instruction>,
     pub(super) homes: Vec<Home>,
     pub(super) splats: Vec<Splat>,
@@ -63,6 +67,7 @@ impl<'a> Compiler<'a> {
         for (number, line) in lines.iter().enumerate() {
             let read = line.inputs.iter().map(|input| match input {
                 Input::Number(number) => Operand::Number(Splat::new(number, item)),
+                Input::One(part) => Operand::One(*part),
                 Input::At(part) => {
                     if let Some(value) = last.get(part) {
                         values[*value].readers.push(number);
@@ -95,8 +100,9 @@ impl<'a> Compiler<'a> {
             values[*value].lives = is_looked_at(part);
         }
         let kept = Box::new(move |part| !before.contains(&part) && !is_looked_at(&part));
-        let (program, homes, splats, copied) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
-        Self { lines, values, operands, registers: [None; 2], kept, copied, program, homes, splats }
+        let (program, homes, splats) = (Vec::new(), Vec::new(), Vec::new());
+        let (copied, ones) = (BTreeMap::new(), BTreeMap::new());
+        Self { lines, values, operands, registers: [None; 2], kept, copied, ones, program, homes, splats }
     }
 
     /// None if it has more operands than an instruction can number.
@@ -119,9 +125,7 @@ impl<'a> Compiler<'a> {
         for (part, _) in reads.into_iter().filter(|(_, count)| *count >= OFTEN) {
             let from = self.place(Operand::Before(part))?;
             self.emit(Op::Copy, Place::A, from, from);
-            let address = u16::try_from(self.homes.len()).ok()?;
-            let own = Some(self.copied.len());
-            self.homes.push(Home { part, own, is_kept: true, is_read: false, is_written: false });
+            let address = self.own_home(part, false)?;
             self.program.push(Instruction { code: STORE_A, address, splat: 0 });
             self.copied.insert(part, address);
         }
@@ -130,7 +134,15 @@ impl<'a> Compiler<'a> {
 
     /// The number of the chain's own tiles.
     pub(super) fn tiles(&self) -> usize {
-        self.copied.len()
+        self.copied.len() + self.ones.len()
+    }
+
+    /// The address of a new tile of the chain's own.
+    fn own_home(&mut self, part: Part, is_one: bool) -> Option<u16> {
+        let address = u16::try_from(self.homes.len()).ok()?;
+        let own = Some(self.tiles());
+        self.homes.push(Home { part, own, is_one, is_kept: true, is_read: false, is_written: false });
+        Some(address)
     }
 
     /// The next loop after `at` that reads a value.
@@ -209,6 +221,14 @@ impl<'a> Compiler<'a> {
                 self.homes[usize::from(number)].is_read = true;
                 Some((Place::Memory, number))
             }
+            Operand::One(part) => {
+                if let Some(address) = self.ones.get(&part) {
+                    return Some((Place::Memory, *address));
+                }
+                let address = self.own_home(part, true)?;
+                self.ones.insert(part, address);
+                Some((Place::Memory, address))
+            }
             Operand::Number(splat) => {
                 let known = self.splats.iter().position(|known| *known == splat);
                 let number = known.unwrap_or_else(|| {
@@ -223,7 +243,8 @@ impl<'a> Compiler<'a> {
     fn home(&mut self, part: Part) -> Option<u16> {
         let known = self.homes.iter().position(|home| home.part == part && home.own.is_none());
         let number = known.unwrap_or_else(|| {
-            self.homes.push(Home { part, own: None, is_kept: (self.kept)(part), is_read: false, is_written: false });
+            let is_kept = (self.kept)(part);
+            self.homes.push(Home { part, own: None, is_one: false, is_kept, is_read: false, is_written: false });
             self.homes.len() - 1
         });
         u16::try_from(number).ok()
@@ -248,8 +269,8 @@ impl<'a> Compiler<'a> {
 impl Line {
     fn form(&self) -> Numbers {
         match &self.inputs[..] {
-            [Input::Number(_), Input::At(_)] => Numbers::Left,
-            [Input::At(_), Input::Number(_)] => Numbers::Right,
+            [Input::Number(_) | Input::One(_), Input::At(_)] => Numbers::Left,
+            [Input::At(_), Input::Number(_) | Input::One(_)] => Numbers::Right,
             _ => Numbers::None,
         }
     }

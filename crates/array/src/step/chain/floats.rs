@@ -1,7 +1,8 @@
 //! Machines for floating-point numbers in the vectors of x86-64.
 //!
 //! Sums and products are written as instructions: of two NaNs the first operand's bits come out, and a compiler may
-//! swap the operands of a commutative op. It cannot swap those of a difference or a quotient.
+//! swap the operands of a commutative op. It cannot swap those of a difference or a quotient. Even the assembler swaps them
+//! where the instruction then takes two bytes of VEX instead of three, unless it is told that it has three.
 
 #![allow(clippy::wildcard_imports)] // dozens of intrinsics
 
@@ -81,9 +82,9 @@ machine! {
     vectors: __m256, of 6, zero _mm256_setzero_ps(),
     load |from: *const u8| _mm256_loadu_ps(from.cast()), store |to: *mut u8, x| _mm256_storeu_ps(to.cast(), x);
     of two {
-        add: |x, y| ordered!("vaddps", ymm_reg, x, y);
+        add: |x, y| ordered!("{{vex3}} vaddps", ymm_reg, x, y);
         subtract: |x, y| _mm256_sub_ps(x, y);
-        multiply: |x, y| ordered!("vmulps", ymm_reg, x, y);
+        multiply: |x, y| ordered!("{{vex3}} vmulps", ymm_reg, x, y);
         divide: |x, y| _mm256_div_ps(x, y);
         minimum: |x, y| _mm256_blendv_ps(_mm256_min_ps(x, y), x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
         maximum: |x, y| _mm256_blendv_ps(_mm256_max_ps(x, y), x, _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
@@ -101,9 +102,9 @@ machine! {
     vectors: __m256d, of 6, zero _mm256_setzero_pd(),
     load |from: *const u8| _mm256_loadu_pd(from.cast()), store |to: *mut u8, x| _mm256_storeu_pd(to.cast(), x);
     of two {
-        add: |x, y| ordered!("vaddpd", ymm_reg, x, y);
+        add: |x, y| ordered!("{{vex3}} vaddpd", ymm_reg, x, y);
         subtract: |x, y| _mm256_sub_pd(x, y);
-        multiply: |x, y| ordered!("vmulpd", ymm_reg, x, y);
+        multiply: |x, y| ordered!("{{vex3}} vmulpd", ymm_reg, x, y);
         divide: |x, y| _mm256_div_pd(x, y);
         minimum: |x, y| _mm256_blendv_pd(_mm256_min_pd(x, y), x, _mm256_cmp_pd::<_CMP_UNORD_Q>(x, x));
         maximum: |x, y| _mm256_blendv_pd(_mm256_max_pd(x, y), x, _mm256_cmp_pd::<_CMP_UNORD_Q>(x, x));

@@ -8,6 +8,7 @@ use super::code::Instruction;
 /// The tiles of an operand: the start of the operand, and a mask on the offset of a tile. The mask is 0 if all tiles
 /// share one place.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct Address {
     pub(super) start: *mut u8,
     pub(super) mask: usize,

@@ -7,6 +7,10 @@
 //! | `floats`, `integers`, `plain` | the machines: that loop for kinds of vectors and types of elements |
 //! | `vectors` | the choice of machines for this processor |
 //! | `compile` | the program of a chain: allocation of registers, stores |
+//! | `native` | the program as code of the processor's own, where the platform allows it |
+//! | `encode`, `executable` | instructions as bytes; the memory of such code |
+//!
+//! The machines run few elements, and all elements where there is no such code.
 //!
 //! Of two NaNs either may come out of an op, and NumPy's loops choose differently at the end of an array. So the loops
 //! themselves run the elements after the last tile if one of the results there is NaN.
@@ -14,10 +18,16 @@
 mod code;
 mod compile;
 #[cfg(target_arch = "x86_64")]
+mod encode;
+#[cfg(target_arch = "x86_64")]
+mod executable;
+#[cfg(target_arch = "x86_64")]
 mod floats;
 #[cfg(target_arch = "x86_64")]
 mod integers;
 mod machine;
+#[cfg(target_arch = "x86_64")]
+mod native;
 mod plain;
 mod vectors;
 
@@ -44,6 +54,8 @@ pub(super) struct Line {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     At(Part),
+    /// The first element of a part, for every element.
+    One(Part),
     /// The same number for every element.
     Number([u8; 16]),
 }
@@ -54,6 +66,8 @@ struct Home {
     part: Part,
     /// The number of the chain's own tile that holds a copy of the part, if there is one.
     own: Option<usize>,
+    /// Whether its own tile is full of the part's first element.
+    is_one: bool,
     /// Whether each tile overwrites the one before it.
     is_kept: bool,
     /// Whether the content before the chain is read.
@@ -67,6 +81,10 @@ pub(super) const ROUND: usize = 192;
 
 /// Fewer elements than these are not left to loops, which may treat few elements unlike the end of many.
 pub(super) const SHORT: usize = 64;
+
+/// Elements that are worth code of their own, at least: of fewer, its way into the caches takes longer than it saves.
+#[cfg(target_arch = "x86_64")]
+const LEAST_NATIVE: usize = 4 * ROUND;
 
 /// A number as a vector of any width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +109,8 @@ pub(super) struct Chain {
     /// The number of its own tiles.
     tiles: usize,
     machine: Machine,
+    #[cfg(target_arch = "x86_64")]
+    native: Option<native::Native>,
     dtype: DType,
     item: usize,
 }
@@ -99,7 +119,7 @@ impl Chain {
     /// The program of these loops on elements of a type, for vectors that this processor has. `is_read_after` tells the
     /// slots that are read afterwards. Slots that it reads before it writes them hold values of earlier loops.
     ///
-    /// None if no machine takes them.
+    /// None if no machine takes them, or one of them writes where another reads the one element for all.
     pub(super) fn new(
         lines: &[Line],
         dtype: DType,
@@ -110,22 +130,42 @@ impl Chain {
         if !lines.iter().all(|line| line.exact.function.op().is_for(dtype)) {
             return None;
         }
+        let is_one = |input: &Input, part| *input == Input::One(part);
+        let reads_one = |part| lines.iter().flat_map(|line| &line.inputs).any(|input| is_one(input, part));
+        if lines.iter().any(|line| reads_one(line.output)) {
+            return None;
+        }
         let compiled = Compiler::new(lines, dtype, is_read_after).compile()?;
         let tiles = compiled.tiles();
         let Compiler { program, homes, splats, .. } = compiled;
         if homes.is_empty() {
             return None; // it writes nothing
         }
-        Some(Self { program, homes, splats, tiles, machine, dtype, item: dtype.size() })
+        let item = dtype.size();
+        #[cfg(target_arch = "x86_64")]
+        return Some(Self { program, homes, splats, tiles, machine, native: None, dtype, item });
+        #[cfg(not(target_arch = "x86_64"))]
+        Some(Self { program, homes, splats, tiles, machine, dtype, item })
     }
 
-    /// Runs all of `count` elements, or most of them, and returns their number. `start` gives the first element of a
-    /// part.
+    /// The same, with code for vectors that this processor has, if there may be some. It is worth making for chains that run
+    /// often.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, unused_mut))]
+    pub(super) fn with_code(mut self, vectors: Vectors) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.native = native::Native::new(&self.program, &self.homes, self.dtype, vectors);
+        }
+        self
+    }
+
+    /// Runs all of `count` elements, or most of them, and returns their number. `start` gives the first element of a part,
+    /// given the bytes from each to the next, which are 0 if one is for all.
     ///
     /// # Safety
     ///
     /// The parts have this many elements of the chain's type, and this call has exclusive access to them.
-    pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
+    pub(super) unsafe fn run(&self, start: impl Fn(Part, usize) -> *mut u8, count: usize) -> usize {
         thread_local! {
             static OWN: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
         }
@@ -138,14 +178,18 @@ impl Chain {
         own.resize(own.len().max(room), Splat([0; SPLAT]));
         let first = own.as_mut_ptr();
         let tile = |number: usize| first.wrapping_add(number * self.round()).cast::<u8>();
-        let kept = |home: &Home| home.own.map_or_else(|| start(home.part), tile);
+        let kept = |home: &Home| home.own.map_or_else(|| start(home.part, self.item), tile);
+        for home in self.homes.iter().filter(|home| home.is_one) {
+            // SAFETY: the caller's promise for the element; the tile is the chain's own, and has room for a round.
+            unsafe { self.fill(kept(home), start(home.part, 0)) };
+        }
         if done > 0 {
             let address = |home: &Home| Address { start: kept(home), mask: if home.is_kept { 0 } else { usize::MAX } };
             let addresses: Addresses = self.homes.iter().map(address).collect();
-            // SAFETY: the caller's promise; a whole number of tiles is inside.
-            unsafe { self.run_tiles(&addresses, done / self.machine.tile) };
+            // SAFETY: the caller's promise; a whole number of rounds is inside.
+            unsafe { self.run_rounds(&addresses, done) };
         }
-        let from = |part| start(part).wrapping_add(done * self.item);
+        let from = |part| start(part, self.item).wrapping_add(done * self.item);
         let copy = |number: usize| tile(self.tiles + 2 * number);
         // SAFETY: the caller's promise for the elements that are left.
         let all = unsafe { self.run_rest(from, kept, copy, count - done) };
@@ -153,9 +197,40 @@ impl Chain {
         if all { count } else { done }
     }
 
+    /// Fills a round with an element.
+    ///
+    /// # Safety
+    ///
+    /// There are an element of the chain's type and aligned room for a round.
+    unsafe fn fill(&self, round: *mut u8, element: *const u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.item == 4 {
+                std::slice::from_raw_parts_mut(round.cast::<[u8; 4]>(), ROUND).fill(element.cast::<[u8; 4]>().read());
+            } else {
+                std::slice::from_raw_parts_mut(round.cast::<[u8; 8]>(), ROUND).fill(element.cast::<[u8; 8]>().read());
+            }
+        }
+    }
+
     /// The splats in a round of elements.
     fn round(&self) -> usize {
         (ROUND * self.item).div_ceil(SPLAT)
+    }
+
+    /// # Safety
+    ///
+    /// The addresses are those of the homes, each of so many elements, which fill rounds, or of one round if its mask is 0.
+    unsafe fn run_rounds(&self, addresses: &[Address], count: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(native) = &self.native
+            && count >= LEAST_NATIVE
+        {
+            // SAFETY: the caller's promise; the code was made of this program and for these homes.
+            return unsafe { native.run(addresses, self.splats.as_ptr().cast(), count / native.tile()) };
+        }
+        // SAFETY: the caller's promise; tiles divide a round.
+        unsafe { self.run_tiles(addresses, count / self.machine.tile) };
     }
 
     /// # Safety
@@ -227,11 +302,6 @@ impl Chain {
         }
     }
 
-    /// Bytes of an element.
-    pub(super) fn item(&self) -> usize {
-        self.item
-    }
-
     /// The number of its instructions for a tile.
     #[cfg(test)]
     fn instructions(&self) -> usize {
@@ -269,7 +339,7 @@ pub(super) unsafe fn stands_in(
     let bytes = count * item;
     let mut own = vec![0_u8; bytes];
     let own_start = own.as_mut_ptr();
-    let start = |part: Part| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
+    let start = |part: Part, _| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
     // SAFETY: the caller's promise; the output belongs to this function.
     let done = unsafe { chain.run(start, count) };
     // SAFETY: the last operand is the output, with as many elements.

@@ -1,0 +1,81 @@
+"""A trace, and what looks for advice need of it."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft._doctor.sources import split_place
+from weft._trace.record import Access
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from weft._trace.record import Record
+
+#: So often something is done before it is a habit.
+TURNS = 5
+#: The part of the time that is worth a word, and seconds.
+SHARE = 0.1
+LEAST = 5e-4
+
+
+@dataclass
+class Run:
+    """A trace, and what several looks need of it.
+
+    Parameters
+    ----------
+    record : Record
+        The trace.
+    workers : int
+        Workers of its engine.
+    """
+
+    record: Record
+    workers: int
+
+    def __post_init__(self) -> None:
+        ops = self.record.ops
+        self.ops = ops
+        self.took: npt.NDArray[np.float64] = self.record.durations() / 1e9
+        self.pushed = ops["pushed"].astype(np.int64)
+        self.ends = self.record.ends().astype(np.int64)
+        self.top = ops["parent"] == -1
+        self.accesses: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for op, variable, kind, _ in self.record.accesses.tolist():
+            self.accesses[op].append((variable, kind))
+
+    def place(self, op: int) -> tuple[str, int]:
+        """Return file and line of an op's push."""
+        return located(self.record.place(op))
+
+    def finish_times(self, chosen: npt.NDArray[np.int64]) -> float:
+        """Return the seconds that ops take from the first to the last, if nobody waits between their pushes."""
+        written: dict[int, float] = {}
+        read: dict[int, float] = {}
+        critical = 0.0
+        for op in chosen.tolist():
+            begins = 0.0
+            for variable, kind in self.accesses[op]:
+                begins = max(begins, written.get(variable, 0.0))
+                if kind != Access.READ:
+                    begins = max(begins, read.get(variable, 0.0))
+            ends = begins + float(self.took[op])
+            critical = max(critical, ends)
+            for variable, kind in self.accesses[op]:
+                if kind == Access.READ:
+                    read[variable] = max(read.get(variable, 0.0), ends)
+                else:
+                    written[variable] = ends
+        return max(critical, float(self.took[chosen].sum()) / self.workers)
+
+
+def located(place: str) -> tuple[str, int]:
+    """Return file and line of a place, the file as the system names it."""
+    file, line = split_place(place)
+    return (os.path.abspath(file) if file else "", line)  # noqa: PTH100 - without a look at links
