@@ -6,6 +6,7 @@ one is needed (a graph, another device), all follow from it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._registry.avals import DType
+
+
+#: Layouts that an op remembers at most.
+_LAYOUTS = 256
 
 
 class Layout(NamedTuple):
@@ -81,11 +86,16 @@ def register_view(
         def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
             np.copyto(out, copy(x, **attributes))
 
+        remembered = lru_cache(_LAYOUTS)(layout)
+
         def show(x: NDArray, **attributes: object) -> NDArray:
             if not isinstance(x, NDArray):
                 return compose(op, (x,), attributes)  # a symbol, from a symbol
-            shape, strides, offset = layout(x.shape, x.strides, **attributes)
-            result = view(x, shape, strides, 0 if 0 in shape else offset)  # an empty view has no place
+            try:
+                shape, strides, offset = remembered(x.shape, x.strides, **attributes)
+            except TypeError:  # attributes without a hash, or refused ones
+                shape, strides, offset = layout(x.shape, x.strides, **attributes)
+            result = x._strided(shape, strides, 0 if 0 in shape else offset)  # an empty view has no place
             if x._heard:
                 tape_hear_view(op, x, result, attributes)
             return result
