@@ -282,8 +282,8 @@ def test_python_starts_no_thread_of_its_own() -> None:
 PACKAGE = ROOT / "python" / "weft"
 #: These know every room.
 ENTRIES = {"weft", "weft.__main__"}
-#: Files of one room that may import each other: a pair, or three, that share one subject.
-LARGEST_CIRCLE = 3
+#: Files of one room that may import each other: a pair that shares one subject.
+LARGEST_CIRCLE = 2
 
 
 def modules() -> dict[str, Path]:
@@ -367,12 +367,10 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
 
 
-#: Files beside CUDA's own rooms whose code names CUDA: the package's face, the label `gpu`, reports on the machine, SINGA's
+#: Files beside CUDA's own rooms whose code names CUDA: the package's face, the label `gpu`, facts on the machine, SINGA's
 #: names, NCCL, errors. In `_ops` an op's CUDA C++ stands beside its other bodies.
 NAMES_CUDA = {
     "__init__.py",
-    "_command/environment.py",
-    "_command/environment_report.py",
     "_engine/labels.py",
     "_machine/gpus.py",
     "_numpy/hints.py",  # a method of other libraries
@@ -408,13 +406,9 @@ def test_few_files_know_a_kind_of_device() -> None:
     assert found == NAMES_CUDA
 
 
-#: Files of the bindings beside CUDA's own room whose code names CUDA: the module's list, and pushes, whose operators have
-#: caches of kernels. The others ask `interpreter/devices.rs`.
-BINDINGS_NAME_CUDA = {
-    "lib.rs",
-    *(f"pushes/{name}.rs" for name in ("compute", "granting", "kinds", "strided")),
-    *(f"call/{name}.rs" for name in ("on_device", "operators")),
-}
+#: Files of the bindings beside CUDA's own room whose code names CUDA: the module's list, and caches of kernels for operators.
+#: The others ask `interpreter/devices.rs`.
+BINDINGS_NAME_CUDA = {"lib.rs", "pushes/strided.rs", "call/on_device.rs", "call/operators.rs"}
 
 
 def test_few_files_of_the_bindings_know_a_kind_of_device() -> None:
@@ -424,6 +418,15 @@ def test_few_files_of_the_bindings_know_a_kind_of_device() -> None:
         name.as_posix() for name, path in files.items() if name.parts[0] != "cuda" and "cuda" in code(path).lower()
     }
     assert found == BINDINGS_NAME_CUDA
+
+
+def test_private_words_of_arrays_stand_in_one_table() -> None:
+    stub = ast.parse((PACKAGE / "_core.pyi").read_text(encoding="utf-8"))
+    arrays = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "NDArray")
+    words = {node.name for node in arrays.body if isinstance(node, ast.FunctionDef) and re.match("_[a-z]", node.name)}
+    head = (CRATES / "bindings" / "src" / "face" / "ndarray.rs").read_text(encoding="utf-8").partition("\nuse ")[0]
+    assert words <= set(re.findall(r"`(_\w+)`", head))
+    assert len(words) > 15
 
 
 #: How a call of an array function walks: each stage knows those before it, and none after.

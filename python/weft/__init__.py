@@ -66,6 +66,7 @@ from weft import (
     symbol as symbol,
     tensor as tensor,
 )
+from weft._batch.mapping import vmap as vmap
 from weft._core import (
     Completion as Completion,
     Engine as Engine,

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        What follows the program's name; by default that of this process.
+        The words behind the program's name; by default those of this process.
 
     Returns
     -------

@@ -170,7 +170,7 @@ _LAYERS = {
 
 
 def __getattr__(name: str) -> object:
-    """Return a layer: they are made of what is here, so that it cannot import them first."""
+    """Return a layer: layers are made of this module's names, so that it cannot import them first."""
     if name in _LAYERS:
         return getattr(_import_module("weft.layer"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -145,7 +145,7 @@ def synchronize(device: Device | str | SupportsIndex | None = None, timeout: flo
     WaitTimeoutError
         If the time runs out.
     BaseException
-        What an op raised, where nobody was told yet.
+        The exception of an op, if it was not told yet.
     """
     get_engine().wait_for_all(timeout)
     if device is not None:
@@ -176,7 +176,7 @@ def memory_trim() -> None:
 def current_stream() -> tuple[Device, int] | None:
     """Return the device and the stream of the op that this thread runs, or None if that is no op on a device.
 
-    The stream is a ``cudaStream_t`` as an integer. What the op's callable launches there comes after all that the op's
+    The stream is a ``cudaStream_t`` as an integer. Launches of the op's callable there come after all that the op's
     accesses ask for, and before all that asks for the op. CuPy's current stream is that one already.
 
     Examples

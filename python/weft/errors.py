@@ -84,9 +84,9 @@ class ArgumentIndexError(WeftError, IndexError):
 
 
 class ArgumentOverflowError(WeftError, OverflowError):
-    """A number is too large for what it is to be: an element of a dtype, a size, an axis.
+    """A number is too large for its place: an element of a dtype, a size, an axis.
 
-    The message has the number, or what it was to become.
+    The message has the number, or its place.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class ArgumentOverflowError(WeftError, OverflowError):
 
 
 class ArgumentDivisionError(WeftError, ZeroDivisionError):
-    """An argument by which something is divided is 0: the step of a range.
+    """A divisor among the arguments is 0: the step of a range.
 
     Examples
     --------
@@ -209,8 +209,8 @@ class DeadlockError(WeftError, RuntimeError):
 class NestedPushError(WeftError, RuntimeError):
     """Inside an op, arithmetic on an array that the op itself accesses.
 
-    What it pushed would come after everything that was pushed on the array since, not with the running op. Compute
-    with the array's values, which `numpy.asarray` gives inside the op without a wait. Nothing was pushed.
+    Its ops would come after everything that was pushed on the array since, not with the running op. Compute with the
+    array's values, which `numpy.asarray` gives inside the op without a wait. Nothing was pushed.
 
     Examples
     --------
@@ -290,8 +290,8 @@ class WaitTimeoutError(WeftError, TimeoutError):
 class RecoveryError(WeftError, RuntimeError):
     """The last good version of something is gone, so that it cannot be the value again.
 
-    Raised by `weft.recover` and its kin. Its ``__cause__`` is the exception of the op that spoilt it. Nothing has changed:
-    overwrite what has failed, or load what was saved.
+    Raised by `weft.recover` and its kin. Its ``__cause__`` is the exception of the op that spoilt it. Nothing has
+    changed: overwrite the failed objects, or load saved ones.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class RecoveryError(WeftError, RuntimeError):
 class CompletionError(WeftError, RuntimeError):
     """A completion token was dropped, or used twice.
 
-    An op pushed with ``push_async`` whose token was dropped fails with this error: keep the token until the work is
+    An op pushed with ``push_async`` fails with this error if its token was dropped: keep the token until the work is
     done, then call ``done()`` or ``done.fail(error)``. A second use of a token raises this error to the caller and
     changes nothing.
 
@@ -332,7 +332,7 @@ class NativeOpError(WeftError, RuntimeError):
     Parameters
     ----------
     message : str
-        What failed, with the name of the op.
+        The failed function, with the name of the op.
     code : int
         The status that the function returned.
 
@@ -400,15 +400,15 @@ class TraceError(WeftError, RuntimeError):
 class ForkedError(WeftError, RuntimeError):
     """In a forked child: an op was unfinished when the process forked, and its effect exists in the parent only.
 
-    Variables that were complete at the fork can be used in the child. Wait before forking for what the child is to
-    use, or overwrite the variable in the child.
+    Variables that were complete at the fork can be used in the child. Wait before forking for the objects that the
+    child is to use, or overwrite the variable in the child.
     """
 
 
 class CudaUnavailableError(WeftError, RuntimeError):
     """CUDA was asked for and cannot be used: there is no NVIDIA driver, no such device, no CuPy or no NVRTC.
 
-    The message says which, and what to install. Nothing runs on the CPU instead.
+    The message names it, and the package to install. Nothing runs on the CPU instead.
 
     Examples
     --------
@@ -425,12 +425,12 @@ class CudaError(WeftError, RuntimeError):
     """The driver refused a call, or an op failed while it ran on a device.
 
     The message names the op, the driver's function and its code. After a failure on the device the process cannot use
-    that device any more: what waits for it raises this error, too.
+    that device any more: waits for it raise this error, too.
     """
 
 
 class CudaOutOfMemoryError(CudaError, MemoryError):
-    """A device had no memory for an op, after what is kept for reuse was freed and pending frees were waited for.
+    """A device had no memory for an op, after kept blocks were freed and pending frees were waited for.
 
     The message has the sizes. Free arrays, or work in smaller pieces.
     """
@@ -439,7 +439,7 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
 class CaptureError(WeftError, RuntimeError):
     """An op cannot be recorded, a value is not known while recording, or a program cannot be replayed now.
 
-    The message names the op and says what to do. An op that was refused has changed nothing. If what is recorded is
+    The message names the op and the way out. An op that was refused has changed nothing. If the recording is
     incomplete, the end of the block raises, too, and there is no program.
 
     Examples
@@ -474,11 +474,11 @@ class UndeclaredAccessWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warn
 
 
 class RecordingWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
-    """A `weft.program` is recorded anew at call after call, or has recorded what replays would not do again.
+    """A `weft.program` is recorded anew at call after call, or has recorded effects that replays would not repeat.
 
-    One argument alone has made many programs; or numbers were drawn from `numpy.random`, or another generator that is not weft's,
-    while it was recorded, and would be the same at each call. The message names the argument, or the generator, and says what to write instead. To make it
-    an error, use ``warnings.simplefilter``.
+    One argument alone has made many programs; or numbers were drawn from `numpy.random`, or another generator that is
+    not weft's, while it was recorded, and would be the same at each call. The message names the argument, or the
+    generator, and the replacement. To make it an error, use ``warnings.simplefilter``.
 
     Examples
     --------
@@ -518,7 +518,7 @@ class PlanError(WeftError, ValueError, MemoryError):
 class KernelArgumentError(WeftError, TypeError):
     """A kernel was called with arguments that are not its parameters'. Nothing was pushed.
 
-    The message names the argument, and what the kernel's source says of the parameter.
+    The message names the argument, and the parameter as the kernel's source has it.
     """
 
 
@@ -575,7 +575,7 @@ class StateFileError(WeftError, ValueError):
 
 
 class CheckpointError(WeftError, ValueError):
-    """A file of parameters is damaged, holds what cannot be read, or has other names than the network that it belongs to.
+    """A file of parameters is damaged, holds unreadable entries, or has other names than the network that it belongs to.
 
     The message names the file, the place in it, and the names of both sides.
     """
@@ -588,8 +588,8 @@ class CheckpointMissingError(CheckpointError, FileNotFoundError):
 class CommunicatorError(WeftError, RuntimeError):
     """Ranks that work together could not: one has failed, ended, or called something else; or MPI has refused.
 
-    The message names rank, op and line. The communicator is broken then, on all ranks, as they no longer agree on what
-    comes next: mend what it names, and start the job again. See `weft.distributed.Communicator`.
+    The message names rank, op and line. The communicator is broken then, on all ranks, as they no longer agree on the
+    next call: mend the named one, and start the job again. See `weft.distributed.Communicator`.
 
     Examples
     --------
@@ -611,8 +611,8 @@ class CommunicatorValueError(CommunicatorError, ValueError):
 class CommunicatorTypeError(CommunicatorError, TypeError):
     """A collective was given what MPI cannot send: no array, or one of a dtype that MPI lacks or does not reduce.
 
-    Nothing was pushed; but the other ranks wait for what this one did not call. A `Communicator` that is made of what is no
-    communicator of mpi4py raises it, too.
+    Nothing was pushed; but the other ranks wait for what this one did not call. A `Communicator` made of an object that
+    is no communicator of mpi4py raises it, too.
     """
 
 

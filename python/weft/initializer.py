@@ -33,7 +33,7 @@ def eye(t: NDArray) -> None:
 
 
 def orthogonal(t: NDArray, gain: float = 1.0) -> None:
-    """Write rows or columns, of which there are fewer, that are orthogonal to each other and of length `gain`.
+    """Write rows or columns, the fewer of both, that are orthogonal to each other and of length `gain`.
 
     A matrix of normal numbers is decomposed (Saxe, McClelland, Ganguli, "Exact solutions to the nonlinear dynamics of
     learning in deep linear neural networks", 2013).

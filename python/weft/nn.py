@@ -10,5 +10,5 @@ from weft._nn.namespace import *  # noqa: F403 - a list, that stands there
 from weft._nn.namespace import __all__ as __all__
 from weft._singa.hints import absent_from
 
-if not TYPE_CHECKING:  # to whom it would have any name
+if not TYPE_CHECKING:  # for them any name would be there
     __getattr__ = absent_from(__name__)

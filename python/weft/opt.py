@@ -29,5 +29,5 @@ __all__ = [
     "clip_grad_norm",
 ]  # fmt: skip
 
-if not TYPE_CHECKING:  # to whom it would have any name
+if not TYPE_CHECKING:  # for them any name would be there
     __getattr__ = absent_from(__name__)

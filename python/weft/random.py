@@ -5,8 +5,8 @@ push order, and give the same numbers at any worker count: `default_rng` those o
 those of ``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
 
 Arguments are checked at the call. A mistake that only the values of NDArrays can show (a negative `scale`, say) comes
-out at the wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the
-generator too.
+out at the wait for the result; the generator stays as it was. A draw from an array with a failed op fails the generator
+too.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ __all__ = ["Generator", "default_rng"]
 
 
 def __getattr__(name: str) -> object:
-    """Say what to write for what only NumPy's module has, whose functions share one generator."""
+    """Name the replacement of a function that NumPy's module alone has: those share one generator."""
     hint = ""
     if name.startswith("__"):
-        pass  # what imports ask for
+        pass  # imports ask for it
     elif name == "seed":
         hint = ": there is no generator that all share; make one by rng = weft.random.default_rng(seed)"
     elif callable(getattr(np.random, name, None)):

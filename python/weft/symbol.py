@@ -35,7 +35,7 @@ var = Variable
 
 
 class _Room:
-    """The ops whose names begin alike, as `weft` has them in a module: ``weft.symbol.nn.conv``."""
+    """Ops with names that begin alike, as `weft` has them in a module: ``weft.symbol.nn.conv``."""
 
     __slots__ = ("_prefix", "_room")
 
@@ -54,7 +54,7 @@ class _Room:
 
 
 def _meant(name: str) -> str:
-    """Return what to write instead of a name that is not known, if that is clear."""
+    """Return the replacement of an unknown name, if that is clear."""
     from difflib import get_close_matches  # noqa: PLC0415 - for the mistaken
 
     if name[0].isupper() and "weft.mxnet" not in sys.modules:
@@ -78,7 +78,7 @@ def _found(name: str, function: object) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the function that composes a call of the op of this name, or the ops whose names begin with it."""
+    """Return the function that composes a call of the op of this name, or the ops with names that begin with it."""
     if name.startswith("__"):
         raise AttributeError(name)
     return _found(name, getattr(sys.modules["weft"], name, None))

@@ -33,7 +33,7 @@ OTHER = {
     "progress", "promote_types", "register_op", "result_type", "save", "savez", "savez_compressed", "set_engine", "task", "trace", "value_and_grad", "vjp", "wait",
     "wait_all", "wait_async", "digitize", "searchsorted", "variable_of", "fromfile", "frombuffer", "fromstring", "set_printoptions", "get_printoptions", "eye", "identity", "empty", "ones", "zeros",
     "tri", "indices", "tril_indices", "triu_indices", "diag_indices", "fft.fftfreq", "fft.rfftfreq", "iterable", "shape", "ndim", "size", "isscalar",
-    "random", "scan", "cond", "unravel_index", "array_repr", "array_str", "array2string", "may_share_memory", "shares_memory",
+    "random", "scan", "vmap", "cond", "unravel_index", "array_repr", "array_str", "array2string", "may_share_memory", "shares_memory",
 }  # fmt: skip
 #: Results that are the same whatever the numbers are.
 CONSTANT = {"empty_like", "ones_like", "zeros_like", "imag", "angle"}

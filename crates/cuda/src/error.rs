@@ -30,8 +30,8 @@ impl DriverError {
     /// answers it from now on.
     #[must_use]
     pub const fn is_fault(&self) -> bool {
-        // ECC and NVLINK errors, contained ones; illegal addresses, timeouts, a context that is gone, assertions, illegal
-        // instructions, failed launches, leaks of tensor memory; what the driver has no name for.
+        // ECC and NVLINK errors, contained ones; illegal addresses, timeouts, a context that is gone, assertions,
+        // illegal instructions, failed launches, leaks of tensor memory; errors without a name.
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 999)
     }
 
@@ -51,7 +51,7 @@ impl fmt::Display for DriverError {
 
 impl std::error::Error for DriverError {}
 
-/// What can go wrong with a device. A call that fails has issued nothing.
+/// The errors of a device. A call that fails has issued nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
@@ -72,9 +72,9 @@ pub enum CudaError {
     /// The driver refused a call.
     #[error("{op}: {error}")]
     Refused {
-        /// The op, or what was being done.
+        /// The op, or the action under way.
         op: Box<Label>,
-        /// What the driver said.
+        /// The driver's words.
         error: DriverError,
     },
     /// An op failed while it ran on the device. The device is lost to this process.
@@ -118,7 +118,7 @@ pub enum CudaError {
         /// Bytes held by the device's pool, in use or not.
         held: u64,
     },
-    /// The stream that an op was to use is being captured by whoever made it.
+    /// The stream that an op was to use is being captured by its owner.
     #[error(
         "{op}: another library is capturing the stream, and its graph cannot have ops of weft's in it: push them before that \
          capture begins or when it is over, or record all of it by weft.capture"
@@ -184,7 +184,7 @@ impl CudaError {
     }
 }
 
-/// Who else may have been to blame for a fault: the driver does not say.
+/// Other candidates for the blame of a fault: the driver does not tell.
 fn doubt(behind: &[Label], more: u64, beside: &[Label]) -> String {
     let mut others: Vec<_> = behind.iter().map(|op| format!("{op} behind it")).collect();
     if more > 0 {

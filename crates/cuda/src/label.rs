@@ -11,7 +11,7 @@ pub struct Label {
     number: u64,
     /// A key of the caller's; 0 is none.
     place: u64,
-    /// What the key stands for, once somebody has said so.
+    /// The meaning of the key, once it is stated.
     told: Option<Arc<str>>,
     /// The op that the engine runs for it.
     op: Option<CurrentOp>,
@@ -26,7 +26,7 @@ impl Label {
         Self { name, number, place: 0, told: None, op: None, bare: false }
     }
 
-    /// A label whose text is all that messages show: what is being done if it is no op, or an op as others call it.
+    /// A label with a text that messages show as it is: an action that is no op, or an op by its other name.
     #[must_use]
     pub fn bare(text: &str) -> Self {
         Self { bare: true, ..Self::from(text) }

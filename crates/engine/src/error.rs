@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What can go wrong with a call on an engine. A call that fails has changed nothing.
+/// The errors of a call on an engine. A call that fails has changed nothing.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -23,7 +23,7 @@ pub enum EngineError {
     /// The variable belongs to another engine.
     #[error("{variable} belongs to engine {owner}, not to engine {engine}; use it with the engine that made it")]
     WrongEngine {
-        /// The variable's label, or what it stands for.
+        /// The variable's label, or its meaning.
         variable: String,
         /// Label of the engine that made it.
         owner: String,
@@ -33,7 +33,7 @@ pub enum EngineError {
     /// The wait could never end.
     #[error("this wait would never end: {reason}; the ops in the cycle: {}", .ops.join(" -> "))]
     Deadlock {
-        /// What is waited for.
+        /// The object of the wait.
         reason: String,
         /// Labels of the ops that wait for each other.
         ops: Vec<String>,
@@ -61,13 +61,13 @@ pub enum EngineError {
         pending: u64,
         /// How many may be.
         limit: u64,
-        /// What is counted: ops or bytes.
+        /// The counted amount: ops or bytes.
         unit: &'static str,
     },
     /// The time given for a wait ran out.
     #[error("{what} was not finished after {}", in_words(*after))]
     Timeout {
-        /// What was waited for.
+        /// The object of the wait.
         what: String,
         /// How long.
         after: Duration,
@@ -98,7 +98,7 @@ pub enum EngineError {
     InvalidArgument(String),
 }
 
-/// A time as people write it: "50 ms", "2.5 s". Waits end a little late, and nobody asks how much.
+/// A time as people write it: "50 ms", "2.5 s". Waits end a little late; the time does not matter.
 #[must_use]
 pub fn in_words(time: Duration) -> String {
     let (value, unit) = match time.as_secs_f64() {

@@ -8,7 +8,7 @@ use std::panic::Location;
 /// Where an op was pushed, as far as that is known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
-    /// What its payload or step says in a way of its own; 0 if nothing.
+    /// A word of its payload or step's own; 0 if there is none.
     pub said: u64,
     /// The line of a push by [`Engine::op`](crate::Engine::op) or [`Engine::task`](crate::Engine::task).
     pub line: Option<&'static Location<'static>>,
@@ -56,7 +56,7 @@ pub enum Cause {
     Cancelled,
     /// The op's completion token was dropped before anybody used it.
     TokenDropped,
-    /// So many ops failed when the engine kept as many failures as it does of those that nobody asks for.
+    /// So many ops failed when the engine kept as many untold failures as it does.
     Further(u64),
     /// The process was forked before the op finished; the child does not have its result.
     Forked,
@@ -92,7 +92,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A failed op: who it was and why. Shared by every version that it, or ops after it, spoiled.
+/// A failed op, with the cause. Shared by every version that it, or ops after it, spoiled.
 #[derive(Debug)]
 pub struct Failure {
     op: String,
@@ -145,7 +145,7 @@ impl Failure {
         if let Cause::Further(count) = self.cause { count } else { 1 }
     }
 
-    /// Notes that somebody was told. Answers whether nobody had been before.
+    /// Notes that it was told. Answers whether that was the first time.
     pub fn report(&self) -> bool {
         // ORDERING: a flag of its own; nothing is published by it.
         !self.reported.swap(true, Ordering::Relaxed)

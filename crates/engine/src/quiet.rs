@@ -18,7 +18,7 @@ thread_cell! {
     /// Stretches of this thread that have begun and not ended, from the second bit on; the first bit says whether
     /// anything waits for their end. One word: it is looked up twice for each small op.
     static STATE: u32 = 0;
-    /// What waits, the first one first.
+    /// The waiting work, the first one first.
     static LATER: Vec<Job> = Vec::new();
 }
 
@@ -26,7 +26,7 @@ const HAS_LATER: u32 = 1;
 const STRETCH: u32 = 2;
 
 /// For as long as it lives, the engine runs nothing that a user wrote on the calling thread: no payload, and no `Drop`
-/// of one. What was put off is done when the last one of the thread ends: let go of the locks before.
+/// of one. Work that was put off is done when the last one of the thread ends: let go of the locks before.
 ///
 /// ```
 /// use weft_engine::Quiet;
@@ -100,8 +100,8 @@ pub fn drop_later<T: 'static>(value: T) {
     later(move || drop(value));
 }
 
-/// Stops a thread for good that is ended in the middle of a user's code, by `pthread_exit`: what unwinds its stack then is
-/// no panic, and catching it would abort the process, which is about to end.
+/// Stops a thread for good that is ended in the middle of a user's code, by `pthread_exit`: its stack is then unwound
+/// by something else than a panic, and to catch that would abort the process, which is about to end.
 struct StandStill;
 
 impl Drop for StandStill {
@@ -112,7 +112,7 @@ impl Drop for StandStill {
     }
 }
 
-/// What the work answers, or what it threw.
+/// The work's answer, or its panic.
 #[inline]
 pub(crate) fn attempt<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
     catch_unwind(AssertUnwindSafe(|| {
@@ -123,26 +123,26 @@ pub(crate) fn attempt<R>(work: impl FnOnce() -> R) -> std::thread::Result<R> {
     }))
 }
 
-/// Does what may panic, and ends the panic: it ends nobody else's work.
+/// Does work that may panic, and ends the panic: it ends no other work.
 pub(crate) fn quietly(work: impl FnOnce()) {
     if let Err(thrown) = attempt(work) {
         dispose(thrown);
     }
 }
 
-/// Drops what was thrown. What its own `Drop` throws is never dropped: that could go on for ever.
+/// Drops a caught panic. A panic of its own `Drop` is never dropped: that could go on for ever.
 pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
     if let Err(again) = attempt(|| drop(thrown)) {
         mem::forget(again);
     }
 }
 
-/// Runs a part of an op on whatever thread has it, and makes a panic the op's failure.
+/// Runs a part of an op on the thread that has it, and makes a panic the op's failure.
 pub fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     attempt(work).unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))
 }
 
-/// What a panic says, which ends here.
+/// The words of a panic, which ends here.
 pub(crate) fn message_of(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -9,10 +9,10 @@ pub enum ProgramError {
     /// An array was refused.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// There is no memory for what it computes in between.
+    /// There is no memory for its intermediate values.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
-    /// There is no place for what it computes in between.
+    /// There is no place for its intermediate values.
     #[error(transparent)]
     Plan(#[from] weft_plan::PlanError),
     /// The recording is none to be made a program of.

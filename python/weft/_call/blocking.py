@@ -11,9 +11,10 @@ from weft._call.inline import USUAL
 from weft._call.listening import hear_nothing
 from weft._call.operands import as_array, engine_of, listed, values
 from weft._core import NDArray, values_here, wrap
+from weft._registry.levels import is_examples
 from weft._registry.sieve import sieved
 from weft._registry.symbol_hook import is_symbol
-from weft.errors import ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,10 @@ def eager_once(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> 
     """
     engine = engine_of(*arrays)
     found = [as_array(x, engine=engine) for x in arrays]
+    if any(map(is_examples, found)):
+        raise ArgumentTypeError(
+            f"{name}() looks at values, which under weft.vmap differ from example to example: call it outside"
+        )
     where = device_of(found[0])
     if any(x._elsewhere for x in found):
         raise ArgumentValueError(

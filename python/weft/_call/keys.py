@@ -10,6 +10,7 @@ import numpy as np
 from weft._call.operands import is_host, listed
 from weft._core import NDArray
 from weft._registry.avals import broadcast_shapes
+from weft._registry.symbol_hook import Composing, is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ def _entry(index: Any) -> Any:
         return np.asarray(bool(index))
     if is_host(index) and index.ndim == 0 and index.dtype.kind in "iu":
         return int(index)
+    if is_symbol(index):
+        raise Composing
     if not _is_array(index) and hasattr(index, "__index__"):
         return operator.index(index)
     if isinstance(index, NDArray):

@@ -63,7 +63,12 @@ def view(
 
 
 def register_view(
-    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = (), rule: str | None = None
+    name: str,
+    copy: Callable[..., Any],
+    *,
+    aliases: tuple[str, ...] = (),
+    rule: str | None = None,
+    batch: str | Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Layout]], Callable[..., NDArray]]:
     """Register a view op from `layout(shape, strides, **attributes)`; the result makes the view of an NDArray.
 
@@ -77,6 +82,8 @@ def register_view(
         Further names of the op.
     rule : str, optional
         A name for the rule on shapes that applies, both ways.
+    batch : str or callable, optional
+        How it goes for many examples at once: see `weft.vmap`.
     """
 
     def decorate(layout: Callable[..., Layout]) -> Callable[..., NDArray]:
@@ -107,6 +114,8 @@ def register_view(
         op.set_attribute("shares_memory", value=True)
         if rule is not None:
             state(op, infer_shape=rule)
+        if batch is not None:
+            state(op, batch=batch)
         return show
 
     return decorate

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def positive(text: str) -> int:
@@ -23,3 +27,23 @@ def positive(text: str) -> int:
     if number < 1:
         raise ArgumentTypeError(f"{text!r}: a number of at least 1")
     return number
+
+
+def listed(text: str, known: Sequence[str], what: str) -> tuple[str, ...]:
+    """Read names with commas between them, each once.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If one of them is not among `known`.
+
+    Examples
+    --------
+    >>> from weft._command.arguments import listed
+    >>> listed("B,A,B", "ABC", "tables")
+    ('B', 'A')
+    """
+    names = tuple(dict.fromkeys(text.split(",")))
+    if not set(names) <= set(known):
+        raise ArgumentTypeError(f"{text!r}: the {what} are {', '.join(known)}")
+    return names

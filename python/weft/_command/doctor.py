@@ -1,4 +1,4 @@
-"""``weft doctor``: runs a script several times, each time in a process of its own, and says what is wrong with it."""
+"""``weft doctor``: runs a script several times, each time in a process of its own, and names its faults."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class _Runs:
         self._limit: float | None = None
 
     def all(self) -> Report:
-        """Run the script as often as what is looked for asks for."""
+        """Run the script as often as the wanted kinds of findings need."""
         report = self._report
         drawn = self._kinds & {"undeclared-read", "nondeterministic"}
         first = None
@@ -238,7 +238,7 @@ class _Runs:
 def _read(path: Path, *, interrupted: bool, seconds: float) -> Ended:
     report = Report()
     try:
-        # Written by the process that was started for it, into a folder that nobody else has.
+        # Written by the process that was started for it, into a private folder.
         answer = pickle.loads(path.read_bytes())  # noqa: S301
     except (OSError, EOFError, pickle.UnpicklingError):
         return Ended(report, [], None, interrupted, seconds)

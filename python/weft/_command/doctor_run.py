@@ -58,7 +58,7 @@ class _Once:
         self._forks += 1
 
     def end(self) -> None:
-        """Stop to look, and write what was found."""
+        """Stop to look, and write the findings."""
         if self._written or os.getpid() != self._pid:
             return
         self._written = True
@@ -90,7 +90,7 @@ class _Once:
 
 
 def fields(finding: Any) -> dict[str, Any]:
-    """Return what makes a finding again."""
+    """Return the parts that make a finding again."""
     return {
         name: getattr(finding, name)
         for name in ("kind", "file", "line", "message", "advice", "end_line", "count", "seconds")
@@ -98,19 +98,19 @@ def fields(finding: Any) -> dict[str, Any]:
 
 
 def row(logged: Logged) -> tuple[Any, ...]:
-    """Return what makes an entry again."""
+    """Return the parts that make an entry again."""
     return astuple(logged)
 
 
 def main(arguments: list[str]) -> int:
-    """Run a script once, and write what was seen."""
+    """Run a script once, and write the findings."""
     what, answer, kinds, *rest = arguments
     module = rest[:1] == ["-m"]
     program, *given = rest[module:]
     once = _Once(what, Path(answer), frozenset(kinds.split(",")))
 
     def interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever sent it may send it twice
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it may be sent twice
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from weft._core import POLICIES
+from weft._machine import gpus
 
-#: What each one does. docs/install.md lists the same.
+#: The effect of each. docs/install.md lists the same.
 VARIABLES = {
     "WEFT_POLICY": f"policy of the default engine: {', '.join(POLICIES)}",
     "WEFT_WORKERS": "number of workers of the default engine",
@@ -15,8 +16,7 @@ VARIABLES = {
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
     "WEFT_EXIT_STATUS": "0 leaves the exit status of a script whose op failed unseen as it is, 1 makes it 1",
     "WEFT_CHECK": "1 makes NumPy arrays with pending tasks read-only for everybody else, 0 does not",
-    "WEFT_CUDA_LIBRARY": "path of the NVIDIA driver's library, where it is not in its usual place",
-    "WEFT_NVRTC_LIBRARY": "path of NVRTC's library, where it is not in its usual place",
+    **gpus.VARIABLES,
     "WEFT_COMM_CHECK": "1 lets ranks compare what they call before each collective, 0 does not",
     "WEFT_COMM_TIMEOUT": "seconds that a rank waits for the others, 600 if nobody says otherwise",
     "WEFT_ONEDNN_LIBRARY": "path of oneDNN's library, where it is not in its usual place, or off",

@@ -25,7 +25,7 @@ _LIMITS = ("max_pending_ops", "max_pending_bytes", "on_limit")
 
 
 def facts() -> Facts:
-    """Return what there is to say, by section and name.
+    """Return the facts, by section and name.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def _versions() -> dict[str, str | float | None]:
 
 
 def _kernels() -> dict[str, str]:
-    """Return what computes kernels of networks."""
+    """Return the libraries of kernels of networks."""
     version, where = onednn()
     taken, available = vectors()
     few, own = "of few channels: sums along rows", "weft's own products of columns"
@@ -78,7 +78,7 @@ def _kernels() -> dict[str, str]:
         "onednn": f"not used: {where}" if version is None else f"{version}, {where}",
         "convolutions_float32": f"{few}; others: {own}" if version is None else f"oneDNN; {few}; small ones: {own}",
         "convolutions_float64": own,
-        "others": "weft's own loops; on CUDA devices: CuPy",
+        "others": "weft's own loops; on GPUs: CuPy",
         "vectors": f"{taken}, of {', '.join(available)}",
     }
 
@@ -88,8 +88,4 @@ def _default_engine() -> dict[str, Any]:
         engine = weft.get_engine()
     except ArgumentValueError as error:
         return {"problem": str(error)}
-    return {
-        "policy": engine.policy,
-        "workers": engine.workers,
-        **{limit: getattr(engine, limit) for limit in _LIMITS},
-    }
+    return {"policy": engine.policy, "workers": engine.workers, **{limit: getattr(engine, limit) for limit in _LIMITS}}

@@ -30,7 +30,11 @@ def check_trace(path: Path) -> None:
     _check_folder(path)
 
 
-def check_picture(path: Path, suffixes: Sequence[str]) -> None:
+#: Formats of the pictures that matplotlib draws.
+PICTURES = (".svg", ".png", ".pdf")
+
+
+def check_picture(path: Path) -> None:
     """See to it that a picture in one of these formats can be written.
 
     Raises
@@ -38,7 +42,7 @@ def check_picture(path: Path, suffixes: Sequence[str]) -> None:
     CommandError
         If the suffix names no format, the folder is not there, or matplotlib is missing.
     """
-    check_suffix(path, suffixes)
+    check_suffix(path, PICTURES)
     try:
         need("matplotlib")
     except ImportError as error:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 #: That of a command that was called wrongly, as argparse has it.
 _MISTAKE = 2
-#: What shells make of SIGPIPE.
+#: The status of SIGPIPE in shells.
 _PIPE_CLOSED = 141
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked to; the message says why and what to do."""
+    """A command cannot do its task; the message has the reason and the way out."""
 
 
 def run(program: str, command: Callable[[], int]) -> int:
@@ -36,8 +36,8 @@ def run(program: str, command: Callable[[], int]) -> int:
     Returns
     -------
     int
-        2 after a `CommandError` or one of weft's own errors, 130 after Ctrl-C, 141 if whoever read the output went
-        away, or else what the command returned.
+        2 after a `CommandError` or one of weft's own errors, 130 after Ctrl-C, 141 if the reader of the output went
+        away, or else the command's own status.
     """
     try:
         status = command()

@@ -65,7 +65,7 @@ def run_program(program: str, arguments: list[str], *, module: bool) -> int:
 
 
 def _status(code: object) -> int:
-    """Return the exit status that ``SystemExit(code)`` means, and print what it says."""
+    """Return the exit status that ``SystemExit(code)`` means, and print its message."""
     if code is None:
         return 0
     if isinstance(code, int):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weft._trace.optional import need
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def show(title: str, rows: Sequence[Sequence[str]], *, header: bool = True) -> None:
@@ -18,16 +18,23 @@ def show(title: str, rows: Sequence[Sequence[str]], *, header: bool = True) -> N
     Parameters
     ----------
     title : str
-        What stands above it.
+        The line above it.
     rows : sequence of sequence of str
         Rows of the same length.
     header : bool, default: True
-        Whether the first row names the columns, of which all but the first are figures.
+        Whether the first row names the columns; all columns but the first are figures.
     """
     if sys.stdout.isatty() and find_spec("rich") is not None:
         _show_rich(title, rows, header=header)
     else:
         print(f"{title}\n{aligned(rows)}\n")
+
+
+def show_all(machine: Mapping[str, str], tables: Iterable[tuple[str, Sequence[Sequence[str]]]]) -> None:
+    """Print facts on the machine, and tables behind their titles; their first rows name the columns."""
+    show("Machine", [[name, value] for name, value in machine.items()], header=False)
+    for title, rows in tables:
+        show(title, rows)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -1,7 +1,7 @@
-"""CUDA as a kind of device: what the door asks of it. The modules behind it are imported at the first call."""
+"""CUDA as a kind of device: the door's questions to it. The modules behind it are imported at the first call."""
 
 
-# ruff: noqa: PLC0415 - for those alone who have a device
+# ruff: noqa: PLC0415 - needed with a device alone
 
 from __future__ import annotations
 
@@ -62,10 +62,11 @@ class Cuda(Backend):
         elementwise.push(call.op, plan.inputs, plan.outputs, call.results, call.given, call.mask, signed=call.exact)
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
-        """Push a call of CuPy's."""
-        from weft._cuda import hosted
+        """Push two kernels for two results, or a call of CuPy's; the core has asked for one kernel."""
+        from weft._cuda import elementwise, hosted
 
-        hosted.push(ufunc, results, operands)
+        if not elementwise.push_parts(ufunc, results, operands):
+            hosted.push(ufunc, results, operands)
 
     def launch(self, op: Op, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
         """Push the kernel that the op's attribute ``"kernels"`` states."""
@@ -77,7 +78,7 @@ class Cuda(Backend):
         return functions.push(stated, results, given, attributes)
 
     def compute_of(self, op: Op) -> Callable[..., object]:
-        """Return what computes on CuPy's arrays."""
+        """Return the callable for CuPy's arrays."""
         from weft._cuda.hosted import compute_of
 
         return compute_of(op)

@@ -43,7 +43,7 @@ def kernels(
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """What compiles the kernels of a function, one for each class of layout; what the core fuses asks for the function."""
+    """A compiler of a function's kernels, one for each class of layout; fusions of the core ask for the function."""
 
     kernel: Elementwise
 
@@ -62,7 +62,7 @@ def _loop(
 
 
 def of_ufunc(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> CudaLoop | None:
-    """Return the kernels that compute what NumPy's loop of `ufunc` for these dtypes does; None if there are none."""
+    """Return the kernels that do the work of NumPy's loop of `ufunc` for these dtypes; None if there are none."""
     if ufunc.nout != 1:
         return None
     inputs, output = dtypes[: ufunc.nin], dtypes[-1]
@@ -86,7 +86,7 @@ def filling(dtype: DType) -> CudaLoop:
 
 
 def _passing(name: str, from_: DType, to: DType) -> CudaLoop:
-    """Return the kernels that write what they read."""
+    """Return the kernels that write their input."""
     return kernels(name, "a", (from_,), to, (from_,), from_)
 
 
@@ -100,14 +100,14 @@ def push(
     *,
     signed: bool = True,
 ) -> None:
-    """Push an element-wise op whose operands may have to be cast, and whose elements may be chosen.
+    """Push an element-wise op, with operands cast where they must be, on chosen elements if there is a mask.
 
     Parameters
     ----------
     op : Op
         The op, which has a ufunc.
     computed, outputs : tuple of numpy.dtype
-        What it computes in, and what that gives.
+        The dtypes of its computation, and of the results of that.
     results : tuple of NDArray
         Where to.
     operands : tuple of NDArray or Python scalar
@@ -121,9 +121,7 @@ def push(
     assert ufunc is not None
     inputs = tuple(x.dtype if isinstance(x, NDArray) else dtype for x, dtype in zip(operands, computed, strict=True))
     given = operands if mask is None else (*operands, mask)
-    kept = (
-        op.compute["cpu"] is ufunc or "cpu" in op.replaced
-    )  # what a user computes on the CPU is computed so there alone
+    kept = op.compute["cpu"] is ufunc or "cpu" in op.replaced  # a user's computation on the CPU is for the CPU alone
     own = kept and "cuda" not in op.compute and len(results) == 1 and signed
     if own:
         home: Op | None = find_op(ufunc.__name__)
@@ -146,7 +144,7 @@ def push(
 
 
 def _cache(op: Op, operands: tuple[NDArray, ...], computed: tuple[DType, ...], loop: CudaLoop) -> None:
-    """Let an operator on arrays of two dtypes find its kernels without this module, if it computes in what it always does."""
+    """Let an operator on arrays of two dtypes find its kernels without this module, if it computes in its usual dtypes."""
     dtypes = tuple(x.dtype for x in operands)
     if len(set(dtypes)) > 1 and op._plan(operands).inputs == computed:
         left, right = dtypes

@@ -1,4 +1,4 @@
-"""The CUDA C++ of element-wise functions: the attribute ``"cuda"`` of their ops, and what CUDA lacks for it.
+"""The CUDA C++ of element-wise functions: the attribute ``"cuda"`` of their ops, and functions that CUDA lacks for it.
 
 The attribute is a mapping from kinds of dtype to an expression, or a function of the dtypes; see `weft._ops.elementwise`.
 """
@@ -101,12 +101,12 @@ template <class T> __device__ T log_add(T a, T b) {
 
 
 def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
-    """Return what a function computes, for operands of these dtypes; None if there is no kernel of it.
+    """Return a function's expression for operands of these dtypes; None if there is no kernel of it.
 
     Parameters
     ----------
     name : str
-        The function's name, by which its op has an attribute ``"cuda"``.
+        The function's name: its op has an attribute ``"cuda"``.
     inputs : tuple of numpy.dtype
         The dtypes that it computes in.
 

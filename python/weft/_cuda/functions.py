@@ -18,7 +18,7 @@ def push(stated: Any, results: tuple[NDArray, ...], given: tuple[Any, ...], attr
     Parameters
     ----------
     stated : callable, Reduction or Product
-        The op's attribute: ``(out, *operands, **attributes)`` to a `Launch` or to None, or what pushes by itself.
+        The op's attribute: ``(out, *operands, **attributes)`` to a `Launch` or to None, or an object that pushes by itself.
     results : tuple of NDArray
         Where to, on a CUDA device.
     given : tuple of NDArray or Python scalar

@@ -1,8 +1,7 @@
 """Kernels that compute several element-wise functions one after the other, for recordings.
 
-A value goes from one function to the next in a register, in the form in which it would have gone through memory: so
-each rounds, and casts, as it does alone. All elements are read before the first is written, as an output may be an
-input.
+A value goes from one function to the next in a register, in its form in memory: so each rounds, and casts, as it does
+alone. All elements are read before the first is written, as an output may be an input.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def build(steps: tuple[Step, ...], arrays: tuple[DType, ...], capability: tuple[
     Parameters
     ----------
     steps : tuple of (Elementwise, place, tuple of places)
-        The functions in their order, where each writes, and what it reads.
+        The functions in their order, with the places that each writes and reads.
     arrays : tuple of numpy.dtype
         The arrays' dtypes.
     capability : (int, int)
@@ -92,7 +91,7 @@ extern "C" __global__ void {_NAME}(u64 size, {", ".join(parameters)}) {{
 
 
 def _read(steps: tuple[Step, ...]) -> list[int] | None:
-    """Return the arrays whose elements are needed from memory, or None if a slot is read that nothing was written to."""
+    """Return the arrays whose elements are needed from memory, or None if a slot is read before it is written."""
     written: set[Place] = set()
     read: list[int] = []
     for _, output, inputs in steps:
@@ -106,7 +105,7 @@ def _read(steps: tuple[Step, ...]) -> list[int] | None:
 
 
 def _body(steps: tuple[Step, ...], loaded: dict[int, str], element: str) -> str:
-    """Return what is done for one element, given how those of arrays are called."""
+    """Return the code for one element, given the names of arrays' elements."""
     values: dict[Place, str] = {("array", at): name for at, name in loaded.items()}
     lines: list[str] = []
     for at, (kernel, output, inputs) in enumerate(steps):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def compute_of(op: Op) -> Callable[..., object]:
-    """Return what computes an op on CuPy arrays: what a user has registered, or else weft's own.
+    """Return the computation of an op on CuPy arrays: a user's, if one is registered, or else weft's own.
 
     Examples
     --------
@@ -37,10 +37,10 @@ def compute_of(op: Op) -> Callable[..., object]:
 
 
 def _clearly(name: str, compute: Callable[..., object], /, *args: Any, **attributes: Any) -> None:
-    """Compute; where CuPy cannot, say with which op, and what to do."""
+    """Compute; where CuPy cannot, name the op, and the way out."""
     try:
         compute(*args, **attributes)
-    except (TypeError, NotImplementedError) as error:  # what the caller gave was checked at the push
+    except (TypeError, NotImplementedError) as error:  # the caller's arguments were checked at the push
         raise ArgumentTypeError(
             f"op '{name}' cannot be computed on a CUDA device, as CuPy says: {error}; copy its arrays to the CPU by "
             "x.to_device('cpu')"
@@ -69,11 +69,6 @@ def push(
     op : Op, optional
         The op, where it may have a compute of a user's.
     """
-    if op is None:  # a loop's, which has asked for one kernel alone
-        from weft._cuda.elementwise import push_parts  # noqa: PLC0415 - the other way round at import
-
-        if push_parts(ufunc, results, operands):
-            return
     name = ufunc.__name__ if op is None else op.name
     arrays = tuple(x for x in operands if isinstance(x, NDArray))
     template = tuple(None if isinstance(x, NDArray) else x for x in operands)

@@ -41,7 +41,7 @@ def _behind(x: Any, found: dict[str, Any], index: int) -> int | None:
     if "stream" in found:
         stream: int | None = found["stream"]
         return stream
-    # Before version 3 nobody said, and PyTorch does not yet.
+    # Before version 3 this was not said, and PyTorch does not yet.
     theirs = type(x).__module__.partition(".")[0] == "torch"
     return next(iter(_torch_streams(index) if theirs else ()), _DEFAULT_STREAM)
 

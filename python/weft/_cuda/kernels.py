@@ -20,7 +20,7 @@ _EVERY = re.compile(
     r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\("
 )
 _NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|__grid_constant__|struct)\b")
-#: What C++ calls NumPy's dtypes, where 64-bit Linux and Windows agree.
+#: C++'s names of NumPy's dtypes, where 64-bit Linux and Windows agree.
 _TYPES = {
     **dict.fromkeys(("bool",), "bool"),
     **dict.fromkeys(("signed char", "char", "int8_t"), "int8"),
@@ -45,7 +45,7 @@ class RawModule:
     Parameters
     ----------
     code : str or cupy.RawModule
-        The source, or a module of CuPy's, of which that is taken.
+        The source, or a module of CuPy's that has it.
     options : sequence of str, optional
         Options of NVRTC.
     enable_cooperative_groups : bool, optional
@@ -98,12 +98,12 @@ class RawModule:
 def prepare(
     code: Any, name: str | None, options: Sequence[str] | None, cooperative: bool | None = None
 ) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], bytes | int], bool]:
-    """Return what `RawKernel` keeps: its name, what is known of its parameters, how it is built, and whether it is cooperative.
+    """Return the facts that `RawKernel` keeps: its name, its parameters as far as known, its build, and whether it is cooperative.
 
     Raises
     ------
     ArgumentTypeError
-        If `code` is none of what a kernel is made from; if the name is no string, or the options are one.
+        If `code` is no source or module; if the name is no string, or the options are one.
     KernelArgumentError
         If there is no name, or the source can have no kernel of that name.
     """
@@ -161,12 +161,12 @@ def _theirs(
 
 
 def parameters(source: str, name: str) -> list[tuple[bool, str | None]] | None:
-    """Return what a source says of a kernel's parameters; None if there is no plain signature of that name.
+    """Return a kernel's parameters as its source tells them; None if there is no plain signature of that name.
 
     Returns
     -------
     list of (bool, str or None)
-        For each whether it is a pointer, and the dtype of the value or of what it points to, if it is one of NumPy's.
+        For each whether it is a pointer, and the dtype of the value or of its target, if it is one of NumPy's.
 
     Examples
     --------

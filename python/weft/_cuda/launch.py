@@ -33,9 +33,9 @@ class Launch:
     body : str
         The expression. With `indexed`, ``i`` is the element's number in rows.
     operands : tuple of NDArray or Python scalar
-        What it takes.
+        Its operands.
     computed : tuple of numpy.dtype
-        What it casts each to.
+        The dtype that it casts each to.
     result : numpy.dtype, optional
         The expression's dtype, by default the result's.
     indexed : bool, default: False
@@ -59,7 +59,7 @@ class Reduction:
     name : str
         The kernels'.
     floating, integers : str
-        What becomes of two elements ``a`` and ``b`` of floating point, or of integers: one expression in CUDA C++.
+        The combination of two elements ``a`` and ``b`` of floating point, or of integers: one expression in CUDA C++.
     kept : bool, default: False
         Whether results are of the elements' dtype.
     divided : bool, default: False

@@ -38,8 +38,8 @@ _NAMES = (
 def libraries() -> list[str]:
     """Return the paths at which to look for NVRTC, the likeliest first.
 
-    ``WEFT_NVRTC_LIBRARY``, where it is set, is the only one. One that is newer than the driver comes last: the driver may
-    not load what it makes.
+    ``WEFT_NVRTC_LIBRARY``, where it is set, is the only one. One that is newer than the driver comes last: the driver
+    may not load its images.
 
     Examples
     --------
@@ -50,13 +50,13 @@ def libraries() -> list[str]:
     named = os.environ.get("WEFT_NVRTC_LIBRARY")
     if named:
         return [named]
-    from weft._machine.gpus import driver_version  # noqa: PLC0415 - for those alone who compile
+    from weft._machine.gpus import driver_version  # noqa: PLC0415 - needed for compilations alone
 
     found: list[tuple[int, str]] = []
     for package, folder in _PACKAGES:
         for root in _roots(package):
             found += _in(root / folder)
-    # By name the loader's own places are searched, and what the process has loaded already.
+    # By name the loader's own places are searched, and libraries that the process has loaded already.
     found += _NAMES.items()
     for toolkit in _toolkits():
         found += _in(toolkit / _TOOLKIT)
@@ -117,7 +117,7 @@ def build(name: str, source: str, capability: tuple[int, int], options: tuple[st
     Parameters
     ----------
     name : str
-        What the source is called in messages.
+        The name of the source in messages.
     source : str
         The source.
     capability : (int, int)

@@ -19,7 +19,7 @@ from weft._cuda.sources import OPTIONS, header, in_memory
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-#: Multiplications at most: more are BLAS's, whose threads share what they read.
+#: Multiplications at most: more are BLAS's, whose threads share their reads.
 _SMALL = 1 << 18
 #: Threads of a block.
 _THREADS = 128
@@ -48,7 +48,7 @@ _NAME = "matmul_small"
 
 
 def push(out: NDArray, a: NDArray, b: NDArray) -> bool:
-    """Push the kernel of a product of two matrices, of which vectors are those with one row or column.
+    """Push the kernel of a product of two matrices; vectors are matrices with one row or column.
 
     Returns
     -------
@@ -83,7 +83,7 @@ class _Matrix(NamedTuple):
 
 
 def _matrix(x: NDArray) -> _Matrix | None:
-    """Return an operand as a matrix, of which a vector is a row, if its elements lie row after row or column after column."""
+    """Return an operand as a matrix, a vector as a row of one, if its elements lie row after row or column after column."""
     if x._contiguous:
         if x.ndim == 1:
             return _Matrix(x, (1, x.shape[0]), (x.shape[0], 1))

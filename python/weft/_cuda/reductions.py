@@ -17,7 +17,7 @@ from weft._registry.shapes import Shape, axis_tuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Whose overloads know no arrays without a type.
+#: Its overloads know no arrays without a type.
 where: Any = np.where
 
 

@@ -97,11 +97,11 @@ class Elementwise:
     name : str
         The kernel's name, of letters, digits and underscores.
     body : str
-        What it computes; see `weft._cuda.expressions`.
+        Its expression; see `weft._cuda.expressions`.
     inputs, output : numpy.dtype
         Of the operands and of the result in memory.
     computed, result : numpy.dtype
-        What the operands are cast to, and what comes out.
+        The dtypes that the operands are cast to, and that of the expression.
     masked : bool, default: False
         Whether one more operand, of booleans, says which elements to compute.
     indexed : bool, default: False
@@ -172,7 +172,7 @@ class Elementwise:
         element : str
             Its number.
         function : str, default: "apply"
-            The name by which the function goes.
+            The function's name.
         """
         given = [
             _cast(f"({_computed(dtype)}){each}", dtype, to)
@@ -226,7 +226,7 @@ extern "C" __global__ void {self.name}(Walk walk, {self._parameters(scalars)}) {
 
 
 def header(dtypes: Iterable[DType]) -> str:
-    """Return what sources over these dtypes begin with."""
+    """Return the beginning of sources over these dtypes."""
     known = set(dtypes)
     text = HEADER + COMPLEX if any(dtype.kind == "c" for dtype in known) else HEADER
     return text + _HALF if _SHORT in known else text
@@ -243,7 +243,7 @@ def _computed(dtype: DType) -> str:
 
 
 def _cast(value: str, from_: DType, to: DType) -> str:
-    """Return a value in a register cast to another dtype. What becomes half precision is rounded to it, once."""
+    """Return a value in a register cast to another dtype. A result of half precision is rounded to it, once."""
     if from_ == to == _SHORT:
         return value
     if to == _SHORT:

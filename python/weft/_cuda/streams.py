@@ -20,7 +20,7 @@ _STREAMS = 64
 
 
 class _Handle:
-    """A stream by the CUDA stream protocol. The engine's streams outlive those who use them."""
+    """A stream by the CUDA stream protocol. The engine's streams outlive their users."""
 
     __slots__ = ("_address",)
 

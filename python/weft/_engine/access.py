@@ -25,7 +25,7 @@ else:
 
 
 class Access(enum.Enum):
-    """What an op does with a variable."""
+    """An op's access to a variable."""
 
     READ = "Read"
     MUTATE = "Mutate"
@@ -44,7 +44,7 @@ Overwrite: TypeAlias = Annotated[T, Access.OVERWRITE]
 if not TYPE_CHECKING:  # to type checkers they are aliases alone: kernels take the lists reads= and mutates= as well
 
     class _Declaration:
-        """What stands for the alias at run time: subscribed it is `typing.Annotated`, called it declares a kernel's argument."""
+        """The alias at run time: subscribed it is `typing.Annotated`, called it declares a kernel's argument."""
 
         __slots__ = ("__metadata__",)
 

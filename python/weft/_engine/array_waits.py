@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from weft._core import _Answering, push_compute
 from weft._engine.default import get_engine
-from weft.errors import OpCancelledError
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Generator
-
-    import numpy as np
 
     from weft._core import NDArray
 
@@ -31,7 +26,7 @@ def wait_all(timeout: float | None = None) -> None:
     WaitTimeoutError
         If the time runs out. The ops go on.
     BaseException
-        What an op raised, where nobody was told yet; of several, all as an `ExceptionGroup`.
+        The exception of an op, if it was not told yet; several as an `ExceptionGroup`.
 
     Examples
     --------
@@ -57,43 +52,15 @@ def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
     >>> asyncio.run(main())
     [2.0, 2.0]
     """
-    import asyncio  # noqa: PLC0415 - it takes as long as a third of NumPy, and whoever awaits has it
+    from weft._engine.awaitable import answer_of  # noqa: PLC0415 - it imports asyncio, a third of NumPy's time, which a caller that awaits has
 
-    loop = asyncio.get_running_loop()
     if not self.is_ready():
-        answer: asyncio.Future[None] = loop.create_future()
-        told = _Answer(self, loop, answer)
-        push_compute(_Answering(told.ran, told.dropped), (), (self,), name="await array")
-        yield from answer
+
+        def push(answering: _Answering) -> None:
+            push_compute(answering, (), (self,), name="await array")
+
+        error = yield from answer_of(push, "an array", self.exception, self.exception)
+        if error is not None:
+            raise error
     self.wait_to_read()
     return self
-
-
-class _Answer:
-    """A reading op that tells an event loop of the array's state: when it runs, or is dropped unrun."""
-
-    __slots__ = ("_answer", "_array", "_loop")
-
-    def __init__(self, array: NDArray, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[None]) -> None:
-        self._array, self._loop, self._answer = array, loop, answer
-
-    def ran(self, _values: np.ndarray[Any, Any]) -> None:
-        self._send(None)
-
-    def dropped(self) -> None:
-        """Answer for an op that was skipped, since the array has failed, or dropped, as the engine was closed."""
-        error = self._array.exception()
-        self._send(error or OpCancelledError("the wait for an array was dropped when its engine was closed"))
-
-    def _send(self, error: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            self._loop.call_soon_threadsafe(_settle, self._answer, error)
-
-
-def _settle(answer: asyncio.Future[None], error: BaseException | None) -> None:
-    if answer.done():  # the waiting asyncio task may have been cancelled
-        return
-    if error is None:
-        answer.set_result(None)
-    else:
-        answer.set_exception(error)

@@ -1,4 +1,4 @@
-"""Awaiting a variable in asyncio: behind ``Variable.__await__``."""
+"""Waits in asyncio: an op tells the event loop; behind ``Variable.__await__`` and that of arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft._core import _Answering
 from weft.errors import OpCancelledError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from weft._core import Variable
 
@@ -23,12 +23,12 @@ def await_variable(variable: Variable) -> Generator[Any, None, None]:
     Parameters
     ----------
     variable : Variable
-        What to wait for.
+        The object of the wait.
 
     Yields
     ------
     object
-        What the event loop asks for.
+        The event loop's own.
 
     Raises
     ------
@@ -52,47 +52,58 @@ def await_variable(variable: Variable) -> Generator[Any, None, None]:
     >>> asyncio.run(main())
     42
     """
-    loop = asyncio.get_running_loop()
     if not variable.is_ready():
-        answer: asyncio.Future[BaseException | None] = loop.create_future()
-        told = _Answer(variable, loop, answer)
-        variable.engine.push(
-            _Answering(told.ran, told.dropped),
-            [variable],
-            always_run=True,
-            name=f"await {variable.name or 'variable'}",
-        )
-        error = yield from answer
+        name = f"await {variable.name or 'variable'}"
+
+        def push(answering: _Answering) -> None:
+            variable.engine.push(answering, [variable], always_run=True, name=name)
+
+        error = yield from answer_of(push, f"variable {variable.name!r}", variable.exception, lambda: None)
     else:
         error = variable.exception()
     if error is not None:
         raise error
 
 
-class _Answer:
-    """The payload of a reading op that tells an event loop of the variable's state.
+def answer_of(
+    push: Callable[[_Answering], object],
+    what: str,
+    ran: Callable[[], BaseException | None],
+    skipped: Callable[[], BaseException | None],
+) -> Generator[Any, None, BaseException | None]:
+    """Push an op that answers the running event loop, and wait in asyncio for its answer.
 
-    It answers when it runs, or when the engine drops it unrun.
+    Parameters
+    ----------
+    push : callable
+        Pushes the payload as an op that reads the object of the wait.
+    what : str
+        The name of this object.
+    ran, skipped : callable
+        Return the object's error as the op runs, where no later mutation can have changed it, and as the engine drops the
+        op unrun.
+
+    Returns
+    -------
+    BaseException or None
+        The answer.
     """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[BaseException | None] = loop.create_future()
 
-    __slots__ = ("_answer", "_loop", "_variable")
+    def send(error: BaseException | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed: the wait is over
+            loop.call_soon_threadsafe(_settle, answer, error)
 
-    def __init__(
-        self, variable: Variable, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[BaseException | None]
-    ) -> None:
-        self._variable, self._loop, self._answer = variable, loop, answer
+    def run(*_values: object) -> None:
+        send(ran())
 
-    def ran(self) -> None:
-        # Read here, where no later mutation can have changed it.
-        self._send(self._variable.exception())
+    def drop() -> None:
+        send(skipped() or OpCancelledError(f"the wait for {what} was dropped when its engine was closed"))
 
-    def dropped(self) -> None:
-        name = self._variable.name
-        self._send(OpCancelledError(f"the wait for variable {name!r} was dropped when its engine was closed"))
-
-    def _send(self, error: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            self._loop.call_soon_threadsafe(_settle, self._answer, error)
+    push(_Answering(run, drop))
+    error: BaseException | None = yield from answer
+    return error
 
 
 def _settle(answer: asyncio.Future[BaseException | None], error: BaseException | None) -> None:

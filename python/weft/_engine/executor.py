@@ -39,10 +39,10 @@ class Executor(concurrent.futures.Executor):
         The number of workers of the engine that the executor makes; by default as many as this process may use CPUs.
 
     thread_name_prefix : str, default: ""
-        What the names of threads begin with that run its calls; the rest is a number. For an engine of its own alone.
+        The beginning of the names of threads that run its calls; the rest is a number. For an engine of its own alone.
     initializer : callable, optional
-        What each thread calls before the executor's first call there. If it raises, the executor is broken: its futures have a
-        `concurrent.futures.thread.BrokenThreadPool`, with the error as its cause.
+        Each thread calls it before the executor's first call there. If it raises, the executor is broken: its futures
+        have a `concurrent.futures.thread.BrokenThreadPool`, with the error as its cause.
     initargs : tuple, default: ()
         The arguments of `initializer`.
 
@@ -116,21 +116,21 @@ class Executor(concurrent.futures.Executor):
         Parameters
         ----------
         fn : Callable
-            What to call.
+            The function to call.
         *args, **kwargs
             Its arguments, kept alive until it has run.
 
         Returns
         -------
         concurrent.futures.Future
-            Holds what `fn` returns or raises; ``cancel()`` works until the call starts.
+            Holds the result or the exception of `fn`; ``cancel()`` works until the call starts.
 
         Raises
         ------
         ArgumentTypeError
             If `fn` cannot be called.
         RuntimeError
-            If the executor was shut down, its engine closed, or what the exiting process had to run has run.
+            If the executor was shut down, its engine closed, or the exiting process has run all that it had to.
 
         Examples
         --------
@@ -199,13 +199,13 @@ class Executor(concurrent.futures.Executor):
 
 
 class _Threads:
-    """The beginnings of the threads that run an executor's calls: their names, and what they call first."""
+    """The beginnings of the threads that run an executor's calls: their names, and their first calls."""
 
     def __init__(self, prefix: str, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
         self._prefix, self._initializer, self._initargs = prefix, initializer, initargs
         self._begun = threading.local()
         self._numbers = itertools.count()
-        #: What the initializer has raised.
+        #: The exception of the initializer.
         self.broken: BaseException | None = None
 
     def begin(self) -> None:
@@ -258,7 +258,7 @@ class _Call(Generic[T]):
             del self, future  # the traceback of the error that the future holds leads to this frame
 
     def dropped(self) -> None:
-        """Cancel the future of a call that the engine dropped, lest somebody waits for it for ever."""
+        """Cancel the future of a call that the engine dropped, lest a wait for it never ends."""
         if self._future in self._unstarted:
             self._unstarted.discard(self._future)
             self._future.cancel()

@@ -25,7 +25,7 @@ _drained: list[int] = []  # the process that has
 
 
 def install() -> None:
-    r"""Register what is to run at the exit and round the forks of this process; starts no thread.
+    r"""Register the calls at the exit and round the forks of this process; starts no thread.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def install() -> None:
     'drained\n'
     """
     # A child of multiprocessing runs no atexit callbacks, only finalizers. One that was forked clears these first, and
-    # then calls what is registered for it.
+    # then calls the functions registered for it.
     finalizer = _drain_before_queues_close(_drain)
     register_after_fork(_drain, _drain_before_queues_close)
     atexit.register(_drain_instead_of, finalizer)
@@ -80,7 +80,7 @@ def exit_timeout() -> float | None:
 
 
 def after_drain(function: Callable[[], None]) -> None:
-    """Call a function once, when what was pushed has run at the exit.
+    """Call a function once, when all pushed ops have run at the exit.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def after_drain(function: Callable[[], None]) -> None:
 
 
 def has_drained() -> bool:
-    """Return whether this process exits and has run what was pushed.
+    """Return whether this process exits and has run all pushed ops.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def has_drained() -> bool:
 
 
 def _drain() -> None:
-    """Run what was pushed, and then what is to follow."""
+    """Run all pushed ops, and then the functions that follow."""
     try:
         _run_pushed()
     finally:
@@ -114,13 +114,13 @@ def _drain() -> None:
 
 
 def _run_pushed() -> None:
-    """Run what was pushed, as far as the environment allows."""
+    """Run all pushed ops, as far as the environment allows."""
     try:
         timeout = exit_timeout()
     except ArgumentValueError as error:
         timeout = None
         _complain(f"{error}; waiting for pending ops without a limit")
-    # Whoever asked for an end was told what it cost; the traceback of this line would say nothing more.
+    # The user who asked for an end was told its cost; the traceback of this line would say nothing more.
     with contextlib.suppress(KeyboardInterrupt):
         told = _exit_drain(None if timeout is None else max(0.0, _deadline(timeout) - time.monotonic()))
         if told and _decides_status():
@@ -128,8 +128,8 @@ def _run_pushed() -> None:
 
 
 def _decides_status() -> bool:
-    """Return whether a failure that nobody was told of may change the status of this process."""
-    if not sys.orig_argv:  # Python is embedded in another program, whose status is its own
+    """Return whether an untold failure may change the status of this process."""
+    if not sys.orig_argv:  # Python is embedded in another program with a status of its own
         return False
     if hasattr(sys, "last_value"):  # an exception has ended the program, and the status says so
         return False

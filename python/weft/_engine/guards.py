@@ -1,4 +1,4 @@
-"""Guards of NumPy arrays with pending tasks: what ``WEFT_CHECK=1`` and ``Engine(check=True)`` switch on.
+"""Guards of NumPy arrays with pending tasks, which ``WEFT_CHECK=1`` and ``Engine(check=True)`` switch on.
 
 While a task is pending on an array, all others find the array read-only, so that a statement between two calls that writes to
 it raises instead of racing. NumPy keeps the flag with each array object and asks bases when it is set, hence:
@@ -50,7 +50,7 @@ class _Memory:
         self.lent = 0
 
     def close(self, array: np.ndarray[Any, Any], *, changes: bool = False) -> None:
-        """Make an array read-only, and those whose memory it shows; one that a task changes can be written to in the end."""
+        """Make an array and the owners of its memory read-only; one that a task changes can be written to in the end."""
         if changes and not array.flags.writeable and _shows_closed(array, self.closed):
             self.closed[id(array)] = weakref.ref(array)  # it may be a view that was made since
         chain = [array]
@@ -113,7 +113,7 @@ class Guard:
         self._lent: list[_Memory] = []
 
     def hold(self, array: np.ndarray[Any, Any], *, changes: bool = True) -> np.ndarray[Any, Any]:
-        """Make an array read-only for others, and return what stands for it in a function that changes it."""
+        """Make an array read-only for others, and return its substitute in a function that changes it."""
         owner = owner_of(array)
         if not _is_array(owner) or owner.dtype.hasobject or array.dtype.hasobject:
             return array
@@ -140,7 +140,7 @@ class Guard:
                     memory.open()
 
     def release(self) -> None:
-        """Give the arrays back to everybody, those apart on which others are pending."""
+        """Give the arrays back to everybody, but for those with other calls pending."""
         with _lock:
             while self._lent:
                 self._lent.pop().lent -= 1
@@ -157,7 +157,7 @@ class Guard:
                     memory.close(owner)
 
     def __del__(self) -> None:
-        """Release what a call held that was dropped unrun."""
+        """Release the holds of a call that was dropped unrun."""
         self.release()
 
 
@@ -177,7 +177,7 @@ def guarded(
     tagged : (list, set of int)
         The arrays among the arguments, and the identities of those that are only read.
     declared : (iterable, iterable)
-        What the function reads, and what it changes, without being given it.
+        The objects that the function reads, and those that it changes, besides its arguments.
     args, kwargs
         The arguments.
 
@@ -212,7 +212,7 @@ def guarded(
 
 
 def settle(obj: object) -> None:
-    """Release what calls hold of the memory of an object that are over: those that were skipped may not have gone yet.
+    """Release the holds of finished calls on an object's memory: skipped ones may not have gone yet.
 
     Examples
     --------
@@ -313,7 +313,7 @@ def _is_array(obj: object) -> TypeGuard[np.ndarray[Any, Any]]:
 
 
 def _shows_closed(array: np.ndarray[Any, Any], closed: dict[int, weakref.ref[np.ndarray[Any, Any]]]) -> bool:
-    """Return whether an array is read-only since one was made so whose memory it shows."""
+    """Return whether an array is read-only because the owner of its memory was made so."""
     at: Any = array
     while _is_array(at):
         known = closed.get(id(at))

@@ -33,7 +33,7 @@ class ObjectVariables:
     """
 
     __slots__ = ("__weakref__", "_entries", "_new_variable")
-    #: All that live, for whoever asks of which object a variable is.
+    #: All that live, to find the object of a variable.
     living: ClassVar[weakref.WeakSet[ObjectVariables]] = weakref.WeakSet()
 
     def __init__(self, new_variable: Callable[[str], Variable]) -> None:
@@ -111,7 +111,7 @@ class ObjectVariables:
 
 
 def _called(owner: object) -> str:
-    """Return the name of an object's variable: an array's says what it is, as an address says nothing to its reader."""
+    """Return the name of an object's variable: an array's tells its kind and shape, as an address says nothing to its reader."""
     kind = type(owner).__name__.lstrip("_")
     array: Any = owner
     if isinstance(owner, np.ndarray):
@@ -120,7 +120,7 @@ def _called(owner: object) -> str:
 
 
 def _without_variable(obj: object) -> str:
-    """Return why an object can have no variable, and what to do."""
+    """Return the reason why an object can have no variable, and the way out."""
     what = _article(type(obj).__name__)
     by_hand = "use Engine.new_variable() and Engine.push()"
     if isinstance(obj, (list, tuple, dict, set, frozenset)):

@@ -10,13 +10,13 @@ from typing import SupportsIndex
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 _LANES = ("compute", "copy")
-#: The kinds of devices: the number by which engines know the first, and how many there may be.
+#: The kinds of devices: the first one's number in engines, and how many there may be.
 _KINDS: dict[str, tuple[int, int]] = {"cpu": (0, 2**15)}
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<index>[0-9]+))?(?:/(?P<lane>[a-z]+))?")
 
 
 def add_kind(kind: str, first: int, count: int) -> None:
-    """Make a kind of device known, whose devices engines know by the numbers from `first` on.
+    """Make a kind of device known, with the numbers of its devices in engines from `first` on.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def numbered(number: int) -> Device:
 
 @dataclass(frozen=True, order=True, slots=True, init=False, repr=False)
 class Device:
-    """A device, and the lane of it on which an op runs.
+    """A device, and an op's lane there.
 
     CPU devices are logical: any number of them share the machine's memory and cores. A CUDA device is a GPU with memory
     of its own; naming one neither opens the driver nor asks whether it exists. The ``per_device`` policy gives each
@@ -125,7 +125,7 @@ class Device:
 
     @property
     def _number(self) -> int:
-        """The number by which engines know the device: no CPU device has that of a CUDA device."""
+        """The device's number in engines: no CPU device has that of a CUDA device."""
         return _KINDS[self.kind][0] + self.index
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from weft._trace.markup import table
 
 
 def attach() -> None:
-    """Give engines what notebooks ask for; done once, when weft is imported."""
+    """Give engines the methods for notebooks; done once, when weft is imported."""
     setattr(Engine, "_repr_html_", _engine)  # noqa: B010 - the class is made elsewhere, without it
 
 
@@ -33,7 +33,7 @@ def load_ipython_extension(ipython: Any) -> None:
     """
 
     def weft_trace(line: str, cell: str) -> object:
-        """Run the cell, and show who ran what when; a name in the line keeps the trace under it."""
+        """Run the cell, and show its timeline; a name in the line keeps the trace under it."""
         with Trace() as recorded:
             ran = ipython.run_cell(cell)
         if line.strip():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# The second is what NumPy puts between an array made by as_strided or sliding_window_view and the one that it shows.
+# NumPy puts the second between an array made by as_strided or sliding_window_view and the one that it shows.
 _WITH_BASE: tuple[type[object], ...] = (np.ndarray, type(np.lib.stride_tricks.as_strided(np.empty(1)).base))
 
 
@@ -57,7 +57,7 @@ def owner_of(obj: object) -> object:
 
 
 def _base_of(obj: object) -> object:
-    """Return the object whose memory `obj` shows, if it shows another's."""
+    """Return the owner of the memory that `obj` shows, if that is another object."""
     if isinstance(obj, memoryview):
         return obj.obj
     return getattr(obj, "base", None) if isinstance(obj, _WITH_BASE) else None
@@ -69,7 +69,7 @@ def weakly_referenceable(obj: object) -> bool:
 
 
 class _Token:
-    """Stands for memory whose object cannot be weakly referenced."""
+    """Stands for memory of an object without weak references."""
 
     __slots__ = ("__weakref__",)
 
@@ -82,7 +82,7 @@ registry_lock = threading.RLock()  # reentrant: the collector may run a callback
 def _token_of(holder: object, owner: object) -> _Token:
     """Return the token of `owner`, kept alive by `holder`.
 
-    The token lives while one of its holders does; so does `owner`, whose id is therefore not used again.
+    The token lives while one of its holders does; so does `owner`, and its id is not used again.
     """
     key = id(holder)
     held = _holders.get(key)

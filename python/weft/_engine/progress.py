@@ -19,19 +19,19 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from types import TracebackType
 
-_LONG = 5.0  # seconds, after which a run that nobody watched gets a line
+_LONG = 5.0  # seconds, after which an unwatched run gets a line
 _BAR = 40  # letters
 _OUTCOMES = ("failed", "skipped", "cancelled")
 _ENDED = ("completed", *_OUTCOMES)  # the first counts the others, too
 
 
 class Progress:
-    """Shows what an engine does while a ``with`` block lasts. Made by `progress`.
+    """Shows an engine's figures while a ``with`` block lasts. Made by `progress`.
 
     Parameters
     ----------
     engine : Engine or Executor, optional
-        What to show; by default all engines.
+        The engine to show; by default all.
     description : str, optional
         What is written before the figures.
     refresh : float, default: 10.0
@@ -77,7 +77,7 @@ class Progress:
             sys.stderr.write(f"{self}\n")
 
     def _on_terminal(self) -> Any:
-        """Return what renews a line on the terminal: rich, or plain text where that is missing."""
+        """Return the renewer of a line on the terminal: rich's, or one of plain text where that is missing."""
         if importlib.util.find_spec("rich") is None:
             return Renewed(self._write, self._refresh)
         live, console = need("rich.live").Live, need("rich.console").Console(stderr=True)
@@ -85,7 +85,7 @@ class Progress:
         return live(get_renderable=self._line, console=console, refresh_per_second=self._refresh)
 
     def _write(self, last: bool) -> None:
-        """Write the line as text, in place of what was there."""
+        """Write the line as text, in place of the old one."""
         end = "\n" if last else ""
         sys.stderr.write(f"\r\x1b[K{self}{end}")  # from the beginning of the line, which is cleared
         sys.stderr.flush()
@@ -130,7 +130,7 @@ class Progress:
             return {name: value for name, value in stats.items() if isinstance(value, int)}
         living = _all_stats()
         for number, figures in self._latest.items():
-            if number not in living:  # what was pending has run, or been cancelled
+            if number not in living:  # its pending ops have run, or been cancelled
                 figures.update(completed=figures["pushed"], running=0, pending=0)
         self._latest |= living
         return {name: sum(each[name] for each in self._latest.values()) for name in (*_ENDED, "running", "pending")}
@@ -142,12 +142,12 @@ class Progress:
         return {**since, "running": now["running"], "pending": max(0, now["pending"] - now["running"])}
 
     def _drawn(self) -> tuple[int, int, str]:
-        """Return what a notebook shows: how many ops are done, of how many, and a line."""
+        """Return the figures for a notebook: how many ops are done, of how many, and a line."""
         figures = self._figures()
         return figures["completed"], figures["completed"] + figures["running"] + figures["pending"], str(self)
 
     def _line(self) -> Any:
-        """Return what rich shows."""
+        """Return the line for rich."""
         bar, table, text = need("rich.progress_bar").ProgressBar, need("rich.table").Table, need("rich.text").Text
         figures = self._figures()
         total = figures["completed"] + figures["running"] + figures["pending"]
@@ -169,13 +169,13 @@ def progress(
 ) -> Progress:
     """Show how many ops are done, run and are pending, while a block or a wait lasts.
 
-    On a terminal a line on standard error is renewed all the time, with a bar where rich is installed; in a notebook a bar below the
-    cell. Elsewhere nothing is shown, but for a line at the end of what took longer than five seconds.
+    On a terminal a line on standard error is renewed all the time, with a bar where rich is installed; in a notebook a
+    bar below the cell. Elsewhere nothing is shown, but for a line at the end of a block of more than five seconds.
 
     Parameters
     ----------
     engine : Engine or Executor, optional
-        What to show; by default all engines of the process.
+        The engine to show; by default all engines of the process.
     description : str, optional
         What is written before the figures; by default ``"weft"``.
     refresh : float, default: 10.0

@@ -31,9 +31,9 @@ _HEIGHT = 480  # of a timeline in a notebook, in pixels
 
 
 class Trace:
-    """What an engine did: recorded inside a ``with`` block, or between `start` and `stop`. Made by `trace`.
+    """The record of an engine's ops: inside a ``with`` block, or between `start` and `stop`. Made by `trace`.
 
-    It can be looked at while it is recorded, too; then it shows what has happened so far.
+    It can be looked at while it is recorded, too; then it shows all that has happened so far.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Trace:
         self._views: Views | None = None
 
     def __repr__(self) -> str:
-        """Return what it holds."""
+        """Return its objects."""
         if self._recording:
             return "<weft.Trace, recording>"
         if self._views is None:
@@ -85,7 +85,7 @@ class Trace:
         """Return the timeline as notebooks show it: a page that zooms, pans and searches."""
         if self._recording or self._views is None:
             return table([], [(repr(self),)])
-        from weft._trace.page import page_of  # noqa: PLC0415 - for those alone who have a notebook
+        from weft._trace.page import page_of  # noqa: PLC0415 - needed in notebooks alone
 
         return framed(page_of("weft", self._views), _HEIGHT) + self._views.summary._repr_html_()
 
@@ -115,7 +115,8 @@ class Trace:
             raise TraceError("this trace was started before: make another one with weft.trace()")
         self._engine = engine = get_engine() if self._engine is None else self._engine
         ranges = profiler_ranges()
-        # A trace that is dropped while it records ends: nobody could stop it, and the engine would not be traced again.
+        # A trace that is dropped while it records ends: it could not be stopped, and the engine would not be traced
+        # again.
         self._dropped = weakref.finalize(self, _forget, engine)
         self._dropped.atexit = False
         try:
@@ -136,7 +137,7 @@ class Trace:
             self._dropped()
 
     def stop(self) -> None:
-        """Wait for what was pushed, on devices too, stop to record, and write the file if there is one to write.
+        """Wait for all pushed ops, on devices too, stop to record, and write the file if there is one to write.
 
         The failures of ops are neither raised nor do they count as reported: the next wait raises them.
 
@@ -170,7 +171,7 @@ class Trace:
             self.stop()
             return
         try:
-            # Who pressed Ctrl-C does not want to wait.
+            # After Ctrl-C the user does not want to wait.
             self._stop(wait=isinstance(exc_value, Exception))
         except Exception as error:  # noqa: BLE001 - the body's exception must not be hidden by one of ours
             exc_value.add_note(f"weft: the trace was not written: {type(error).__name__}: {error}")
@@ -196,7 +197,7 @@ class Trace:
                 self.save(self._path)
 
     def _seen(self) -> Views:
-        """Return what there is to look at."""
+        """Return the views of the record."""
         if self._recording and self._engine is not None:
             return _views(self._engine._trace_read())
         if self._views is None:
@@ -231,7 +232,7 @@ class Trace:
         formats.write(place, self._seen())
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Draw who ran what when.
+        """Draw the ops on a time axis.
 
         A lane for each thread and stream; copies, computation and waits in colours of their own; the critical path
         outlined.
@@ -310,11 +311,11 @@ class Trace:
     def ops(self) -> Ops:
         """One element for each op and wait, in the order of pushes: a structured array.
 
-        ``name`` and ``place`` are positions in `names` and `places`, ``pusher`` and ``worker`` in `threads` (65535: none),
-        ``parent`` in this array (-1: none). ``pushed``, ``ready``, ``started``, ``ended`` and ``settled`` are nanoseconds
-        since the start; 0 is what has not happened. Ops that ran on a CUDA device have a ``stream``, a position in
-        `streams` (65535: none), ``device_started`` and ``device_ended`` on the same clock, and copies the bytes that they
-        ``moved``.
+        ``name`` and ``place`` are positions in `names` and `places`, ``pusher`` and ``worker`` in `threads` (65535:
+        none), ``parent`` in this array (-1: none). ``pushed``, ``ready``, ``started``, ``ended`` and ``settled`` are
+        nanoseconds since the start; 0 is an event that has not happened. Ops that ran on a CUDA device have a
+        ``stream``, a position in `streams` (65535: none), ``device_started`` and ``device_ended`` on the same clock,
+        and copies the bytes that they ``moved``.
 
         Examples
         --------
@@ -334,7 +335,7 @@ class Trace:
 
     @property
     def dependencies(self) -> npt.NDArray[np.int64]:
-        """Pairs of positions in `ops`, of which the second waits for the first; what follows from others is left out.
+        """Pairs of positions in `ops`: the second waits for the first. Pairs that follow from others are left out.
 
         Examples
         --------
@@ -365,7 +366,7 @@ class Trace:
 
     @property
     def threads(self) -> list[Thread]:
-        """Who pushed, waited and ran: ``name``, ``kind``, ``lane`` and ``ident`` of each thread."""
+        """Threads that pushed, waited or ran: ``name``, ``kind``, ``lane`` and ``ident`` of each thread."""
         return self._seen().record.threads
 
     @property
@@ -378,7 +379,7 @@ class Trace:
 
     @property
     def variables(self) -> list[Traced]:
-        """What was accessed: ``id``, ``name`` and ``bytes`` of each variable."""
+        """Accessed variables: ``id``, ``name`` and ``bytes`` of each variable."""
         return self._seen().record.variables
 
     @property
@@ -398,13 +399,13 @@ class Trace:
 
 
 def _forget(engine: Engine) -> None:
-    """End a recording that nobody can end any more."""
+    """End a recording that was dropped."""
     with suppress(WeftError):
         engine._trace_stop()
 
 
 def _views(answer: Mapping[str, Any]) -> Views:
-    """Return what can be seen in the core's answer."""
-    from weft._trace.views import Views  # noqa: PLC0415 - who traces nothing does not import it
+    """Return the views of the core's answer."""
+    from weft._trace.views import Views  # noqa: PLC0415 - needed for traces alone
 
     return Views.of(answer)

@@ -11,25 +11,25 @@ from weft.errors import ArgumentTypeError
 def recover(*objs: object, timeout: float | None = None) -> list[BaseException]:
     """Make the last good versions of objects their values again, after ops that were to change them failed.
 
-    An op that was skipped, as something that it reads had failed, has not touched what it was to change: the last good
-    version still lies there. One that raised while it ran may have changed half of it. So `recover` waits for what was pushed
-    on the objects, and clears their failures: of all of them or, where the last good version of one is gone, of none.
+    An op that was skipped, as an input had failed, has not touched its outputs: the last good version still lies there.
+    One that raised while it ran may have changed half of it. So `recover` waits for all ops on the objects, and clears
+    their failures: of all of them or, where the last good version of one is gone, of none.
 
-    What failed first, a loss with its gradients, say, is not among what can be recovered, and need not be: the next ops make
-    it anew.
+    The first failure itself, a loss with its gradients, say, cannot be recovered, and need not be: the next ops make it
+    anew.
 
     Parameters
     ----------
     *objs : object
-        Arrays and variables of any engine, or objects that were given to tasks on the default engine. Views share memory, and
-        what of it was kept is recovered together.
+        Arrays and variables of any engine, or objects that were given to tasks on the default engine. Views share
+        memory, and are recovered together.
     timeout : float, optional
         The most seconds to wait for each engine's ops; None waits without limit.
 
     Returns
     -------
     list of BaseException
-        What the objects had failed with, each exception once; these count as told. Empty if nothing had failed.
+        The failures of the objects, each exception once; these count as told. Empty if nothing had failed.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def recover(*objs: object, timeout: float | None = None) -> list[BaseException]:
 def recover_one(self: Variable | NDArray, timeout: float | None = None) -> BaseException | None:
     """Make the last good version the value again, after ops that were to change it failed or were skipped.
 
-    Waits for what was pushed to change it. See `weft.recover`.
+    Waits for all ops that change it. See `weft.recover`.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def recover_one(self: Variable | NDArray, timeout: float | None = None) -> BaseE
     Returns
     -------
     BaseException or None
-        What it had failed with, which counts as told; None if it had not failed.
+        Its failure, which counts as told; None if it had not failed.
 
     Raises
     ------

@@ -88,7 +88,7 @@ class TaskSignature:
 
 
 class _Unknown:
-    """A name in an annotation that is not defined at run time, and whatever is made of it."""
+    """A name in an annotation that is not defined at run time, and all that is made of it."""
 
     def __getattr__(self, name: str) -> _Unknown:
         if name.startswith("__"):

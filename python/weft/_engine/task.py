@@ -68,7 +68,7 @@ def task(
     function : Callable
         The function. It may return any object.
     engine : Engine, optional
-        Where to push; by default what `get_engine` returns at each call.
+        Where to push; by default the answer of `get_engine` at each call.
     priority : int, default: 0
         Among ready ops, higher ones start first.
     device : Device, optional
@@ -103,11 +103,10 @@ def task(
     --------
     wait : Wait for objects that tasks change.
 
-    Notes
-    -----
-    A view of a NumPy array stands for the array that owns the memory, so two views of one array are ordered after
-    each other. For an `NDArray` the function gets a NumPy array on its memory, read-only for ``weft.Read``; views of
-    it are ordered by what they share. A NumPy array for ``weft.Read`` comes as a read-only view. The exception of a task that fails is raised by `wait` for what it was to change, and for its handle.
+    Notes ----- A view of a NumPy array stands for the array that owns the memory, so two views of one array are ordered
+    after each other. For an `NDArray` the function gets a NumPy array on its memory, read-only for ``weft.Read``; views
+    of it are ordered by their shared memory. A NumPy array for ``weft.Read`` comes as a read-only view. The exception
+    of a task that fails is raised by `wait` for the objects that it was to change, and for its handle.
 
     Examples
     --------
@@ -132,7 +131,7 @@ def task(
 
 
 class _Options(NamedTuple):
-    """What the decorator was given."""
+    """The arguments of the decorator."""
 
     engine: Engine | None
     priority: int
@@ -202,11 +201,7 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
 
 
 def _accessed(
-    engine: Engine,
-    label: str,
-    parameters: list[tuple[int, str, Access]],
-    arguments: list[Any],
-    variables: _Variables,
+    engine: Engine, label: str, parameters: list[tuple[int, str, Access]], arguments: list[Any], variables: _Variables
 ) -> tuple[set[int], list[Any], bool]:
     """Add the variables of the tagged arguments.
 
@@ -252,7 +247,7 @@ def _warn_of_undeclared(function: Callable[..., object], label: str, declared: t
 
 
 def _tracked(engine: Engine, argument: Any, label: str, parameter: str, access: Access) -> _Tracked:
-    """Return what stands for one argument in a push, naming the parameter in errors."""
+    """Return the variable of one argument in a push, naming the parameter in errors."""
     if isinstance(argument, (Variable, NDArray)):
         return argument
     if argument.__class__ is TaskHandle:
@@ -288,7 +283,7 @@ def _count(retries: Any) -> int:
 
 
 def _check_callable(function: object, label: str) -> None:
-    """Reject what cannot run as an op from start to end."""
+    """Reject a function that cannot run as an op from start to end."""
     if not callable(function):
         raise ArgumentTypeError(
             f"weft.task decorates functions, not {type(function).__name__}; put it below @classmethod or @property"

@@ -82,14 +82,14 @@ class TaskCall:
 
 
 class GuardedCall:
-    """A call whose arrays others find read-only until it is over.
+    """A call that makes its arrays read-only for others until it is over.
 
     Parameters
     ----------
     call : TaskCall
         The call.
     guard : Guard
-        What holds its arrays.
+        The hold on its arrays.
     lent : list of numpy.ndarray
         Arrays that the function changes and was not given.
     """

@@ -117,7 +117,7 @@ class TaskHandle(Generic[R]):
 
     def __int__(self) -> int:
         """Wait, and return the result as an integer."""
-        return int(self.result())  # type: ignore[call-overload, no-any-return] # which says what is wrong
+        return int(self.result())  # type: ignore[call-overload, no-any-return] # it names the fault
 
     def __float__(self) -> float:
         """Wait, and return the result as a floating-point number."""

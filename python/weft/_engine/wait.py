@@ -93,8 +93,16 @@ def _wait_for(waited: list[Variable | NDArray], timeout: float | None) -> None:
             # An error of the wait itself. An op's is the same object, or, where no callable raised it, made anew.
             if failure is not error and (type(failure), str(failure)) != (type(error), str(error)):
                 raise
-            if not any(error is failure for failure in failures):
-                failures.append(error)
+            _add(failures, error)
+    _raise(failures)
+
+
+def _add(failures: list[Exception], error: Exception) -> None:
+    if not any(error is failure for failure in failures):
+        failures.append(error)
+
+
+def _raise(failures: list[Exception]) -> None:
     if len(failures) == 1:
         raise failures[0]
     if failures:
@@ -103,7 +111,7 @@ def _wait_for(waited: list[Variable | NDArray], timeout: float | None) -> None:
 
 
 def _running(engine: Engine) -> str:
-    """Return what an engine runs, as the end of a message."""
+    """Return an engine's running ops, as the end of a message."""
     report = engine._stall_report()
     name_running(report)
     shown = [
@@ -152,17 +160,12 @@ async def wait_async(*objs: object) -> None:
         try:
             await one
         except Exception as error:  # noqa: BLE001 - an op may raise anything
-            if not any(error is failure for failure in failures):
-                failures.append(error)
-    if len(failures) == 1:
-        raise failures[0]
-    if failures:
-        msg = "several ops failed"
-        raise ExceptionGroup(msg, failures)
+            _add(failures, error)
+    _raise(failures)
 
 
 def _check_timeout(timeout: object) -> None:
-    """Reject what is no time, before any of it is spent."""
+    """Reject a value that is no time, before any of it is spent."""
     wanted = "timeout must be None or a number of seconds of at least 0, not"
     if timeout is None:
         return
@@ -172,12 +175,12 @@ def _check_timeout(timeout: object) -> None:
         seconds = float(timeout)
     except OverflowError:
         seconds = -1.0
-    if not seconds >= 0:  # nor what is no number
+    if not seconds >= 0:  # nor NaN
         raise ArgumentValueError(f"{wanted} {timeout!r}")
 
 
 def _waited(obj: object) -> Variable | NDArray:
-    """Return what tells when an object is ready."""
+    """Return the variable or array that tells when an object is ready."""
     if isinstance(obj, TaskHandle):
         return obj._variable
     if isinstance(obj, (Variable, NDArray)):

@@ -11,6 +11,7 @@ from weft._graph.control import branched, scanned
 from weft._graph.deferred import defer
 from weft._graph.differentiating import gradient_symbol
 from weft._graph.evaluation import evaluate
+from weft._graph.indexing import indexed
 from weft._graph.own_operators import applied
 from weft._graph.training import NEVER_AGAIN, Again
 from weft._registry import hooks
@@ -27,6 +28,7 @@ def attach() -> None:
     hooks.compose.set(compose)
     set_composer(Symbolic, compose)
     hooks.defer.set(defer)
+    hooks.index.set(indexed)
     hooks.scan_symbols.set(scanned)
     hooks.cond_symbols.set(branched)
     hooks.apply_operator.set(applied)

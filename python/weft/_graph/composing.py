@@ -13,6 +13,8 @@ from weft._graph.constants import LARGEST
 from weft._graph.naming import HIDDEN, chosen, current_texts, named, next_name
 from weft._graph.symbols import Symbol
 from weft._ops.searching import where
+from weft._registry import hooks
+from weft._registry.levels import Examples
 from weft._registry.op import get_op
 from weft._registry.symbol_hook import MixedOperandsError, is_symbol
 from weft.errors import ArgumentTypeError, GraphError
@@ -59,6 +61,8 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         else:
             plain = False
     if not plain:
+        if any(isinstance(x, Examples) for x in arrays):
+            return hooks.compose_examples(op, arrays, attributes)
         if any(isinstance(x, _SEQUENCES) for x in arrays):
             arrays = tuple(map(constant, arrays))
         inputs = [x._core for x in arrays if is_symbol(x)]

@@ -42,7 +42,7 @@ class _Noting(NameManager):
         self.names: set[str] = set()
 
     def get(self, name: str | None, hint: str) -> str:
-        """Return what the other manager says."""
+        """Return the other manager's answer."""
         found = self._outer.get(name, hint)
         self.names.add(found)
         return found
@@ -209,7 +209,7 @@ class _Body:
         return [values[at] for at in self.schedule.outputs]
 
     def known(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return what of something given by name is about its variables."""
+        """Return the part of something given by name that concerns its variables."""
         return {name: each for name, each in given.items() if name in self.schedule.variables and each is not None}
 
     def shapes(self, given: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
@@ -235,7 +235,7 @@ def _body_of(text: str) -> _Body:
 
 
 class _Turn:
-    """The body of a loop over arrays: what is from outside goes from turn to turn as it is."""
+    """The body of a loop over arrays: values from outside go from turn to turn as they are."""
 
     def __init__(self, text: str, names: tuple[str, ...], carries: int, rows: int) -> None:
         self._body, self._names = _body_of(text), names

@@ -1,4 +1,4 @@
-"""Calls of weft's functions on symbols with too few known facts: one node, whose ops are made when arrays are there.
+"""Calls of weft's functions on symbols with too few known facts: one node; its ops are made when arrays are there.
 
 Most functions compose as they are: the rules of their ops find shapes out later. Where a function itself looks at a
 shape or a dtype, to choose its ops or their attributes, and that is not known yet, the node is the op ``function``: its
@@ -221,7 +221,7 @@ def _run(*arrays: NDArray, function: str, arguments: Any, results: int) -> tuple
 
 
 def _infer(*avals: Aval, function: str, arguments: Any, results: int) -> tuple[Aval, ...]:
-    """Return what the function's results are like: it is called while nothing runs."""
+    """Return the avals of the function's results: it is called while nothing runs."""
     found = (
         _recorded(function, arguments, avals)
         if _core.recording() is None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._core import NodeEntry, SymbolCore, graph_gradient
-from weft._graph.graphs import Graph
+from weft._graph.graphs import Graph, entries_of
 from weft._graph.inferring import infer_shape, infer_type
 from weft._graph.passes import own_pass
+from weft._graph.recomputing import recompute
 from weft._graph.rewriting import eliminate_identity
 from weft._graph.symbols import Symbol
 from weft.errors import ArgumentTypeError, GraphError
@@ -16,35 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import Node
-
-
-def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
-    """Return what stands for entries of a graph as one symbol.
-
-    Examples
-    --------
-    >>> import weft
-    >>> from weft._graph.differentiating import entries_of
-    >>> entries_of(weft.graph.Graph(weft.symbol.Variable("x") + 1), "x", "xs")
-    <Symbol x>
-    """
-    if isinstance(given, Symbol):
-        return given
-    if isinstance(given, (NodeEntry, str)):
-        given = [given]
-    found: list[NodeEntry] = []
-    for each in given:
-        if isinstance(each, NodeEntry):
-            found.append(each)
-        elif isinstance(each, Symbol):
-            found.extend(each.entries)
-        elif isinstance(each, str) and graph is not None:
-            found.extend(graph.symbol.get_internals()[each].entries)
-        else:
-            raise ArgumentTypeError(
-                f"{what} are symbols, entries of nodes or names, and {type(each).__name__} was given"
-            )
-    return Symbol.of_entries(found)
 
 
 @own_pass(
@@ -73,7 +45,7 @@ def gradient(
     graph : Graph
         The graph in which names are looked up.
     ys, xs : symbols, entries or names
-        What is differentiated, and with respect to what. What comes twice among `ys` counts twice.
+        The values to differentiate, and those that gradients are with respect to. A value that comes twice among `ys` counts twice.
     ys_out_grad : list of Symbol or None, optional
         The gradients of `ys`; None stands for ones.
     aggregate : callable, optional
@@ -117,8 +89,6 @@ def gradient(
     found = Graph._of(graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, chosen, note))
     if mirror is not True and memory_limit is None:
         return found
-    from weft._graph.recomputing import recompute  # noqa: PLC0415 - only memory limits need it
-
     return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit, external="outputs")
 
 
@@ -130,7 +100,7 @@ def _answer(name: str, answer: Any) -> SymbolCore:
 
 
 def with_known(known: Graph | None, graph: Graph) -> Graph:
-    """Return a graph with shapes and dtypes, without calls that they make needless: from those that `known` has of variables, and from what variables note."""
+    """Return a graph with shapes and dtypes, without calls that they make needless: from those of variables in `known`, and from variables' notes."""
     found: dict[str, dict[str, Any]] = {"shape": {}, "dtype": {}}
     if known is not None:
         indexed = known.indexed_graph()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Kind(NamedTuple):
-    """What calls of one op with one set of attributes have in common."""
+    """The common part of calls of one op with one set of attributes."""
 
     op: Op
     call: Callable[..., Any]
@@ -35,7 +35,7 @@ class _Kind(NamedTuple):
 
 
 def prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
-    """Return what makes calls of an op with these attributes.
+    """Return the maker of calls of an op with these attributes.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
 
 
 def read_by(step: GraphCall) -> list[int]:
-    """Return the entries of which a call needs values, and not only shape and dtype.
+    """Return the entries that a call needs as values, and not only by shape and dtype.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def read_by(step: GraphCall) -> list[int]:
 
 
 class Schedule:
-    """A graph as calls in an order in which inputs come first.
+    """A graph as calls, inputs first.
 
     Examples
     --------

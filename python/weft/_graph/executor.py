@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Executor:
     """A symbol bound to arrays: made by `Symbol.bind` and `Symbol.simple_bind`.
 
-    An executor is a program: its first calls record what its ops do to its arrays, and later ones replay that. Where this
-    is not possible (arrays on a GPU, a monitor, arrays whose gradients the tape is asked for, ``weft.eager()``) the ops
+    An executor is a program: its first calls record its ops on its arrays, and later ones replay them. Where this is
+    not possible (arrays on a GPU, a monitor, arrays whose gradients the tape is asked for, ``weft.eager()``) the ops
     are pushed one by one.
 
     Attributes
@@ -96,7 +96,7 @@ class Executor:
 
     @cached_property
     def _forward(self) -> Schedule:
-        """Forwards as calls, when somebody first asks for them."""
+        """Forwards as calls, made at the first use."""
         return Schedule(_placed(self._graph, self._device, self._groups))
 
     @cached_property
@@ -206,7 +206,7 @@ class Executor:
         return self._outputs
 
     def _call(self, schedule: Schedule) -> tuple[list[Any], Callable[[list[Any]], None]]:
-        """Return the values that forwards begins with, and what makes its calls on such."""
+        """Return the first values of forwards, and the function that makes its calls on such."""
         arrays: dict[str, Any] = {**self.arg_dict, **self.aux_dict}
         steps = schedule.steps
         if schedule is not self._forward:
@@ -255,7 +255,7 @@ class Executor:
 
     @property
     def program(self) -> Program:
-        """The program that the last `forward` replayed; before the first one, what ``forward()`` will replay.
+        """The program that the last `forward` replayed; before the first one, that of ``forward()``.
 
         Raises
         ------
@@ -283,7 +283,7 @@ class Executor:
         return program
 
     def _training(self) -> Schedule:
-        """Return forwards and backwards as one schedule: what backwards needs of forwards is kept."""
+        """Return forwards and backwards as one schedule: values of forwards that backwards needs are kept."""
         if self._backward is None:
             heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
             grads = gradient_symbol(self._symbol, self._wanted, heads)
@@ -300,7 +300,7 @@ class Executor:
         return self._backward
 
     def _ignored(self, schedule: Schedule, trained: Trained) -> dict[int, NDArray]:
-        """Return arrays in the place of results forwards of which backwards needs the shape alone: they have no elements of their own."""
+        """Return arrays in the place of results forwards that backwards needs by shape alone: they have no elements of their own."""
         if trained.sizes is None:
             return {}
         made = {at for step in schedule.steps[: self._count] for at in range(step.first, step.first + step.results)}
@@ -384,7 +384,7 @@ class Executor:
         >>> print(weft.symbol.exp(weft.symbol.Variable("x"), name="e").simple_bind(x=(4,)).debug_str().splitlines()[-1])
         Total 1.52588e-05 MB allocated
         """
-        from weft._graph.symbol_summary import planned_bytes  # noqa: PLC0415 - for those who debug
+        from weft._graph.symbol_summary import planned_bytes  # noqa: PLC0415 - needed for debugging alone
 
         known = {**self.arg_dict, **self.aux_dict}
         total = planned_bytes(self._symbol, {name: (each.shape, each.dtype) for name, each in known.items()})
@@ -393,7 +393,7 @@ class Executor:
     def _replayed_backward(
         self, values: list[Any], schedule: Schedule, run: Callable[[list[Any]], None], *, is_train: bool
     ) -> bool:
-        """Replay backwards, on what forwards has kept; return whether it can be."""
+        """Replay backwards, on the kept values of forwards; return whether it can be."""
         own = [*self.arg_dict.values(), *self.aux_dict.values()]
         grads = [self.grad_dict[name] for name in self._wanted]
         heads = [schedule.variables[name] for name in self._heads if name in schedule.variables]
@@ -441,7 +441,7 @@ class Executor:
         self._monitor = watch
 
     def reshape(self, *, partial_shaping: bool = False, allow_up_sizing: bool = False, **shapes: Any) -> Executor:
-        """Return an executor for other shapes of arguments: arrays whose shape stays are shared with this one.
+        """Return an executor for other shapes of arguments: arrays that keep their shape are shared with this one.
 
         Parameters
         ----------
@@ -514,12 +514,12 @@ class Executor:
 
 
 def _training(*, mode: bool) -> Scope:
-    """Let ops see in the block whether they train; what the tape hears is not touched."""
+    """Let ops see in the block whether they train; the tape hears as before."""
     return Scope((TRAINING, mode))
 
 
 def _is_local(device: Any) -> bool:
-    """Return whether what is put on a device can be replayed: results of a replay are on the first CPU device."""
+    """Return whether calls on a device can be replayed: results of a replay are on the first CPU device."""
     return device is None or as_device(device) == cpu(0)
 
 

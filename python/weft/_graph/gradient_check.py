@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def checked(gradient: Symbol, of: Symbol, op: str, operand: int) -> Symbol:
-    """Return a gradient that is refused unless it has the shape of what it belongs to, as soon as both are known.
+    """Return a gradient that is refused unless it has its value's shape, as soon as both are known.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class NodeView:
     attributes : dict
         The attributes of the call.
     needs : tuple of bool
-        For each operand, whether its gradient is asked for: not that of a number, nor of what rests on no x.
+        For each operand, whether its gradient is asked for: not that of a number, nor of a value that rests on no x.
     """
 
     __slots__ = ("attributes", "inputs", "name", "needs", "op", "outputs")

@@ -44,15 +44,13 @@ class _Attributes(MutableMapping[str, Any]):
 class Graph:
     """The outputs of a symbol, with attributes.
 
-    Parameters
-    ----------
-    symbol : Symbol or sequence of NodeEntry
+    Parameters ---------- symbol : Symbol or sequence of NodeEntry
         What is to be computed.
 
     Attributes
     ----------
     outputs : list of NodeEntry
-        What is to be computed; it never changes.
+        The results; they never change.
     attrs : mapping of str to object
         What passes have found out. A copy of the graph shares them until one of both is given another.
 
@@ -93,7 +91,7 @@ class Graph:
 
     @property
     def attrs(self) -> MutableMapping[str, Any]:
-        """What passes have found out, by name."""
+        """The findings of passes, by name."""
         return _Attributes(self)
 
     def indexed_graph(self) -> IndexedGraph:
@@ -132,3 +130,32 @@ def core_of(graph: Any) -> GraphCore:
     if isinstance(graph, Symbol):
         return graph.graph
     raise ArgumentTypeError(f"a pass takes a weft.graph.Graph, and {type(graph).__name__} was given")
+
+
+def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
+    """Return entries of a graph, in any spelling, as one symbol.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.graphs import entries_of
+    >>> entries_of(weft.graph.Graph(weft.symbol.Variable("x") + 1), "x", "xs")
+    <Symbol x>
+    """
+    if isinstance(given, Symbol):
+        return given
+    if isinstance(given, (NodeEntry, str)):
+        given = [given]
+    found: list[NodeEntry] = []
+    for each in given:
+        if isinstance(each, NodeEntry):
+            found.append(each)
+        elif isinstance(each, Symbol):
+            found.extend(each.entries)
+        elif isinstance(each, str) and graph is not None:
+            found.extend(graph.symbol.get_internals()[each].entries)
+        else:
+            raise ArgumentTypeError(
+                f"{what} are symbols, entries of nodes or names, and {type(each).__name__} was given"
+            )
+    return Symbol.of_entries(found)

@@ -24,7 +24,7 @@ def indexed(x: Symbol, key: Any) -> Symbol:
     Parameters
     ----------
     x : Symbol
-        What is indexed.
+        The indexed symbol.
     key : slice, None, Ellipsis, Symbol, list of int, or a tuple of those and integers
         The key. Symbols and lists hold positions, not truth values: how many of these are true is not known.
 

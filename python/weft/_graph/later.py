@@ -1,4 +1,4 @@
-"""What methods of symbols call: functions of this room that know symbols themselves. `weft._graph.attach` gives them."""
+"""The functions behind methods of symbols; they know symbols themselves. `weft._graph.attach` gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbols made: variables, groups, calls whose inputs come later, symbols in files."""
+"""Symbols made: variables, groups, calls without their inputs, symbols in files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def Variable(  # noqa: N802 - its name in NNVM and MXNet
     attr: dict[str, str] | None = None,
     **attrs: Any,
 ) -> Symbol:
-    """Return a variable: what is given when the symbol is bound or evaluated.
+    """Return a variable: a value that comes when the symbol is bound or evaluated.
 
     Parameters
     ----------
     name : str
         Its name.
     shape : tuple of int, optional
-        What is known of its shape; None stands for a length that is not.
+        Its shape, as far as known; None stands for an unknown length.
     dtype : dtype-like, optional
         Its dtype.
     init : object, optional
@@ -89,7 +89,7 @@ def Group(symbols: Any) -> Symbol:  # noqa: N802 - its name in NNVM and MXNet; s
 
 
 def create(op_name: str, name: str | None = None, *, attr: dict[str, str] | None = None, **attributes: Any) -> Symbol:
-    """Return a call of an op whose inputs come later, by calling the symbol.
+    """Return a call of an op without its inputs; a call of the symbol gives them.
 
     Parameters
     ----------

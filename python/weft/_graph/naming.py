@@ -30,7 +30,7 @@ class NameManager(Scope):
     __slots__ = ("_counts",)
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Return a manager: what it is given is for its class's `__init__`."""
+        """Return a manager: its arguments are for its class's `__init__`."""
         return super().__new__(cls)
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class NameManager(Scope):
         return f"{hint}{number}"
 
     def _changes(self) -> list[tuple[ContextVar[Any], Any]]:
-        """Return what holds in a block: this one names what is made there."""
+        """Return the changes of a block: this manager names the nodes that are made there."""
         return [(_manager, self)]
 
 
@@ -79,7 +79,7 @@ class AttrScope(Scope):
     Parameters
     ----------
     **attrs : str
-        What to note, by key. Inner blocks count before outer ones, and what is said of a node before either.
+        The notes, by key. Inner blocks count before outer ones, and a node's own notes before either.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class AttrScope(Scope):
     __slots__ = ("_texts",)
 
     def __new__(cls, **_attrs: str) -> Self:
-        """Return a scope of what `__init__` is given."""
+        """Return a scope; its arguments are for `__init__`."""
         return super().__new__(cls)
 
     def __init__(self, **attrs: str) -> None:
@@ -105,7 +105,7 @@ class AttrScope(Scope):
         self._texts = attrs
 
     def _changes(self) -> list[tuple[ContextVar[Any], Any]]:
-        """Return what holds in a block: these texts, and those of the blocks around it."""
+        """Return the changes of a block: these texts, and those of the blocks around it."""
         return [(_texts, {**_texts.get(), **self._texts})]
 
 
@@ -130,7 +130,7 @@ _given: ContextVar[list[Any] | None] = ContextVar("weft_given", default=None)
 
 
 def next_name(hint: str, *, instead: bool = False) -> tuple[str, dict[str, Any] | None]:
-    """Return the name of the node that is made now, and what is noted on it; `instead` of nodes made before in its block."""
+    """Return the name of the node that is made now, and its notes; `instead` of nodes made before in its block."""
     given = _given.get()
     if given is None:
         return _manager.get().get(None, hint), _texts.get() or None
@@ -145,5 +145,5 @@ def named(name: str | None, hint: str) -> str:
 
 
 def current_texts() -> dict[str, str]:
-    """Return what is noted on what is made now."""
+    """Return the notes on nodes that are made now."""
     return _texts.get()

@@ -29,7 +29,7 @@ class Dunder(Protocol):
 
 @cache
 def _ops() -> dict[str, Op]:
-    """Return the ops of operators, by what the names of their methods have between underscores."""
+    """Return the ops of operators, by the names of their methods without underscores."""
     return {dunder: get_op(name) for name, dunder in attribute_map("operator").items()} | {"matmul": get_op("matmul")}
 
 
@@ -37,10 +37,10 @@ def _compose(dunder: str, *operands: Any) -> Any:
     return hooks.compose(_ops()[dunder], operands, {})
 
 
-#: Operands of operators; of arrays, composing tells what to write instead.
+#: Operands of operators; for arrays, composing names the replacement.
 _ARRAYS = (Symbolic, np.ndarray, NDArray)
 _TAKEN = (*_ARRAYS, bool, int, float, complex, np.generic)
-#: These become constants, too. Comparisons leave them to Python, whose `in` calls comparisons.
+#: These become constants, too. Comparisons leave them to Python: its `in` calls comparisons.
 _OPERANDS = (*_TAKEN, list, tuple)
 
 
@@ -54,7 +54,7 @@ def _unary(dunder: str) -> Dunder:
 
 
 def _binary(dunder: str, taken: tuple[type, ...] = _OPERANDS) -> Dunder:
-    """Return the method of an operator on a symbol and what it composes with."""
+    """Return the method of an operator on a symbol and another operand."""
 
     def method(self: Any, other: Any) -> Any:
         return _compose(dunder, self, other) if isinstance(other, taken) else NotImplemented
@@ -72,7 +72,7 @@ def _both(dunder: str, taken: tuple[type, ...] = _OPERANDS) -> tuple[Dunder, Dun
 
 
 class Operators(Symbolic):
-    """What a symbol can do beside arrays and numbers. It is a value: ``x += 1`` gives the name ``x`` to another symbol.
+    """A symbol's operators and methods, beside arrays and numbers. It is a value: ``x += 1`` gives the name ``x`` to another symbol.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A user's operator over symbols: the nodes that `forward` composes, behind one whose gradient is `backward`."""
+"""A user's operator over symbols: the nodes that `forward` composes, behind one with `backward` as its gradient."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _infer_both(attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> 
 
 
 class _Saved:
-    """What `Operator.saved` reads: of a node on the tape, or here."""
+    """The values behind `Operator.saved`: of a node on the tape, or here."""
 
     __slots__ = ("inputs",)
 
@@ -113,7 +113,7 @@ class _Saved:
 
 
 def _gradient(node: Any, grads: Sequence[Any]) -> list[Any]:
-    """Ask `backward`; what `forward` composed has no part in it."""
+    """Ask `backward`; the nodes of `forward` have no part in it."""
     call: Applied = node.attributes["call"]
     places = call.places
     call.operator._node = _Saved(tuple(node.inputs[len(places) : len(places) + call.kept]))

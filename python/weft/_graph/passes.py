@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass of the registry: what it needs and what it gives.
+    """A pass of the registry: its needs and its answers.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ def apply_pass(graph: Graph, name: str) -> Graph:
     Raises
     ------
     GraphError
-        If the graph lacks what the pass requires, or that is of another kind; the message names the pass that provides it.
+        If the graph lacks an attribute that the pass requires, or has one of another kind; the message names the pass that provides it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rewriting by patterns: where a graph computes what a symbol says, it computes something else."""
+"""Rewriting by patterns: a symbol describes a computation, and another one takes its place in a graph."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "logical_and"
 
 
 def rewrite(graph: Graph, pattern: Symbol, replacement: Callable[..., Symbol | None]) -> Graph:
-    """Return the graph with something else wherever it computes what a pattern says.
+    """Return the graph with each match of a pattern replaced.
 
     Parameters
     ----------
     graph : Graph
         The graph. One that mutates is to be the result of `functionalise`: patterns know only values.
     pattern : Symbol
-        One result, composed of variables. A variable stands for whatever is there, for the same at each of its places; ops,
+        One result, composed of variables. A variable stands for any value, the same at each of its places; ops,
         attributes and plain numbers are those of the pattern. Sums, products and their like are found in either order.
     replacement : callable
-        Is given what the variables stand for, symbols, by their names, and returns the symbol to take the place of the
+        Is given the variables' values, symbols, by their names, and returns the symbol to take the place of the
         pattern's result; or None to leave it as it is.
 
     Returns
     -------
     Graph
-        Without attributes. What was replaced is not searched again; results keep their names.
+        Without attributes. Replacements are not searched again; results keep their names.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def _rebuilt(graph: Graph, replaced: Callable[[Node, Node], Sequence[NodeEntry] 
 
 
 def _matched(pattern: NodeEntry, entry: NodeEntry, bound: dict[str, NodeEntry]) -> dict[str, NodeEntry] | None:
-    """Return what the variables of a pattern stand for, beside those that are bound; None if it is not there."""
+    """Return the values of a pattern's variables, beside those that are bound; None if it is not there."""
     wanted, node = pattern.node, entry.node
     if wanted.is_variable:
         known = bound.get(wanted.name)
@@ -165,7 +165,7 @@ def _matched(pattern: NodeEntry, entry: NodeEntry, bound: dict[str, NodeEntry]) 
 
 
 def _renamed(entry: NodeEntry, name: str, given: set[NodeEntry]) -> NodeEntry:
-    """Return a result of a new call under a name; what was there before keeps its own."""
+    """Return a result of a new call under a name; an old node keeps its own."""
     node = entry.node
     if entry in given or node.is_variable:
         return entry

@@ -124,5 +124,5 @@ def place_device(
 
 
 def place_groups(graph: GraphCore, device: Any, groups: Mapping[str, Any]) -> GraphCore:
-    """Return what an executor runs where groups of nodes have devices of their own."""
+    """Return an executor's graph where groups of nodes have devices of their own."""
     return place_device(Graph._of(graph), assign=groups, default=cpu(0) if device is None else device)._core

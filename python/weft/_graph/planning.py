@@ -34,13 +34,13 @@ def plan_offsets(
 ) -> NDArray[np.int64]:
     """Find offsets for intervals, so that no two that are live at the same time share a byte.
 
-    Interval ``i`` is live in the half-open span of time ``lower[i]`` to ``upper[i]`` and takes ``size[i]`` bytes. What has
-    no size, or no lifetime, conflicts with nothing.
+    Interval ``i`` is live in the half-open span of time ``lower[i]`` to ``upper[i]`` and takes ``size[i]`` bytes. An
+    interval without a size, or without a lifetime, conflicts with nothing.
 
     By default the best of several placements by rule is returned, within some 50 ms for hundreds of intervals. An exact
     search follows where `seconds` are given, or where a `capacity` is and that placement does not fit: canonical
-    solutions, bounded by sections, without dominated ones [1]_. It ends when it has found what cannot be smaller, when
-    the capacity is met, or when the time is over. The GIL is released, and Ctrl-C ends it.
+    solutions, bounded by sections, without dominated ones [1]_. It ends when it has found a plan that cannot be
+    smaller, when the capacity is met, or when the time is over. The GIL is released, and Ctrl-C ends it.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def plan_offsets(
     size : sequence of int, or array of integers, shape (n,)
         How many bytes each takes.
     alignment : int, default: 64
-        A power of two in bytes, of which all offsets are multiples.
+        A power of two in bytes: all offsets are multiples of it.
     capacity : int, optional
         How many bytes there are. Any placement that fits is as good as another.
     seconds : float, default: 0.0
@@ -133,7 +133,7 @@ def _seconds(value: float) -> float:
 
 
 def external_of(given: str | Iterable[str]) -> tuple[bool, list[str]]:
-    """Return whether outputs are outside, and the names of what is besides.
+    """Return whether outputs are outside, and the names of other values outside.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def plan_memory(graph: Graph, memory: str = "min", external: str | Iterable[str]
     Parameters
     ----------
     graph : Graph
-        A graph whose shapes and dtypes were inferred.
+        A graph with inferred shapes and dtypes.
     memory : {"min", "balanced", "speed"}
         How much longer the critical path may become because values share memory: as it likes, a twentieth, not at all.
     external : "outputs" or list of str, optional

@@ -31,10 +31,10 @@ def graph_of(
 
     Of the `first` ops alone, if that is given, and then all that they wrote is an output.
 
-    An entry is a buffer in one of its versions. Ops of the registry are themselves, with their attributes; what reads a
-    buffer in another layout than the buffer's own reads it by a node ``recorded_view``, and what writes to a part of one
-    makes its next version by a node ``recorded_write``. Callables, native functions and what has no op of its own are nodes
-    ``recorded``, which say what they are called and what they make. Orders that follow from no value are control
+    An entry is a buffer in one of its versions. Ops of the registry are themselves, with their attributes; a step that
+    reads a buffer in another layout than the buffer's own reads it by a node ``recorded_view``, and one that writes to
+    a part of it makes its next version by a node ``recorded_write``. Callables, native functions and other steps
+    without an op are nodes ``recorded``, with their names and results. Orders that follow from no value are control
     dependencies.
     """
     steps = compiled.describe()
@@ -209,9 +209,9 @@ def _number(data: Sequence[int], dtype: str) -> Any:
 
 
 def _said(op: Op, attributes: dict[str, Any], step: _Step, made: Sequence[Aval]) -> list[tuple[int, ...]] | None:
-    """Return the shapes that the op's rule gives for the step's operands, if they are what the step makes.
+    """Return the shapes that the op's rule gives for the step's operands, if they are those of the step's results.
 
-    A reduction keeps axes of one element in the step, whatever it says of its result.
+    A reduction keeps axes of one element in the step, with or without ``keepdims``.
     """
     from weft._registry.forward import infer_forward  # noqa: PLC0415 - only graphs of programs need it
 

@@ -1,4 +1,4 @@
-"""Gradients of calls whose rules need facts that symbols lack: one node, the tape's own gradient, computed later."""
+"""Gradients of calls, for rules that need facts that symbols lack: one node, the tape's own gradient, computed later."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _run(*arrays: NDArray, op: str, attributes: Any, heads: Any, count: int) -> 
 
 
 def _like_inputs(attributes: dict[str, Any], ins: list[Any], outs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Gradients have the shapes, and the dtypes, of what they belong to."""
+    """Gradients have the shapes, and the dtypes, of their values."""
     count = attributes["count"]
     both = [ours if ours is not None else theirs for ours, theirs in zip(ins[:count], outs, strict=True)]
     return [*both, *ins[count:]], list(both)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._core import graph_recompute
-from weft._graph.differentiating import entries_of
-from weft._graph.graphs import Graph, core_of
+from weft._graph.graphs import Graph, core_of, entries_of
 from weft._graph.planning import external_of
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -17,11 +16,11 @@ if TYPE_CHECKING:
 def recompute(
     graph: Graph, forward: Any, memory_limit: int | None = None, memory: str = "min", external: str | Iterable[str] = ()
 ) -> Graph:
-    """Return the graph with calls made again that `forward` rests on, instead of kept for what comes later.
+    """Return the graph with calls made again that `forward` rests on, instead of kept for later calls.
 
     Calls are copied only where the planned arena gets smaller; with a limit the cheapest set that was found to fit is
-    taken. Copies have the names of their originals and ``_mirror``, and come after what was computed meanwhile. Random draws
-    and mutations are never repeated.
+    taken. Copies have the names of their originals and ``_mirror``, and come after all that was computed meanwhile.
+    Random draws and mutations are never repeated.
 
     Parameters
     ----------
@@ -37,8 +36,8 @@ def recompute(
     Returns
     -------
     Graph
-        With shapes and dtypes, to be planned by `plan_memory`, and as ``planned_order`` the nodes in the order in which that
-        takes least; the same graph where nothing is gained.
+        With shapes and dtypes, to be planned by `plan_memory`, and as ``planned_order`` the nodes in their cheapest
+        order; the same graph where nothing is gained.
 
     Raises
     ------

@@ -70,9 +70,10 @@ class Placed:
         }
 
 
-def _spread(x: Elements, place: Placed, home: tuple[int, ...]) -> tuple[Elements, Elements, Elements]:
-    """Return the bytes that an array and a view of it reach, and both as they lie there; the array holds its elements."""
-    own = Placed(x.shape, home, 0, x.dtype.name)
+def _spread(x: Elements, shape: Any, strides: Any, offset: int, dtype: str, home: Any) -> tuple[Elements, Elements]:
+    """Return an array and a view of it in the bytes that both reach; the array holds its elements."""
+    place = Placed(tuple(shape), tuple(strides), offset, dtype)
+    own = Placed(x.shape, tuple(home), 0, x.dtype.name)
     low, high = min(own.low, place.low), max(own.high, place.high)
     memory: Elements = np.zeros(max(high - low, 1), np.uint8)
 
@@ -83,49 +84,28 @@ def _spread(x: Elements, place: Placed, home: tuple[int, ...]) -> tuple[Elements
 
     whole, part = at(own), at(place)
     whole[...] = x
-    return memory, whole, part
+    return whole, part
 
 
-def _infer_view(x: Aval, *, shape: Any, strides: Any, offset: int, dtype: str, home: Any) -> Aval:
-    del x, strides, offset, home
+def _infer_view(_: Aval, *, shape: Any, dtype: str, **_rest: Any) -> Aval:
     return Aval(tuple(shape), np.dtype(dtype))
 
 
 @register_op("recorded_view", infer=_infer_view)
-def view_op(
-    out: Elements,
-    x: Elements,
-    *,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    offset: int,
-    dtype: str,
-    home: tuple[int, ...],
-) -> None:
-    """Read an array's memory in another layout."""
-    _, _, part = _spread(x, Placed(tuple(shape), tuple(strides), offset, dtype), tuple(home))
+def view_op(out: Elements, x: Elements, **attributes: Any) -> None:
+    """Read an array's memory in another layout: its attributes are those of `Placed.within`."""
+    _, part = _spread(x, **attributes)
     out[...] = part
 
 
-def _infer_write(x: Aval, value: Aval, *, shape: Any, strides: Any, offset: int, dtype: str, home: Any) -> Aval:
-    del value, shape, strides, offset, dtype, home
+def _infer_write(x: Aval, _: Aval, **_attributes: Any) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
 @register_op("recorded_write", infer=_infer_write, inplace=[(0, 0)])
-def write_op(
-    out: Elements,
-    x: Elements,
-    value: Elements,
-    *,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    offset: int,
-    dtype: str,
-    home: tuple[int, ...],
-) -> None:
-    """Write to a view of an array: the array's next version."""
-    _, whole, part = _spread(x, Placed(tuple(shape), tuple(strides), offset, dtype), tuple(home))
+def write_op(out: Elements, x: Elements, value: Elements, **attributes: Any) -> None:
+    """Write to such a view of an array: the array's next version."""
+    whole, part = _spread(x, **attributes)
     part[...] = value
     out[...] = whole
 
@@ -155,7 +135,7 @@ def _infer_opaque(*inputs: Aval, name: str, results: Any, attributes: str | None
 
 @register_op("recorded", infer=_infer_opaque, nout=2)
 def opaque_op(*arrays: Elements, name: str, results: Any, attributes: str | None = None) -> NoReturn:
-    """Stand for what was recorded and has no rule of its own; a replay of the program runs it."""
+    """Stand for a recorded step without a rule of its own; a replay of the program runs it."""
     del arrays, results, attributes
     raise GraphError(f"{name!r} was recorded: a graph knows only its reads and writes; replay the program")
 

@@ -23,7 +23,7 @@ class Recorded:
     Parameters
     ----------
     program : Program
-        What is replayed.
+        The replayed program.
     compiled : Compiled
         The same, as the core has it.
     made : tuple of int
@@ -77,14 +77,14 @@ def record(
     wanted: Iterable[int],
     run: Callable[[list[Any]], None],
 ) -> Recorded | None:
-    """Record calls, none of which runs, and plan them.
+    """Record calls without running them, and plan them.
 
     Parameters
     ----------
     name : str
         The program's name.
     values : list
-        The values of entries that are there before.
+        The values of entries from before.
     states : sequence of NDArray
         The arrays that the calls read and write where they lie.
     arguments : sequence of int
@@ -97,7 +97,7 @@ def record(
     Returns
     -------
     Recorded or None
-        None if the calls cannot be recorded: the caller makes them one by one, and meets what is wrong with them.
+        None if the calls cannot be recorded: the caller makes them one by one, and meets the fault.
     """
     inside = list(values)
     engine = next((array.engine for array in (*states, *values) if isinstance(array, NDArray)), None)

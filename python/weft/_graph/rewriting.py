@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def eliminate_identity(graph: Graph) -> Graph:
-    """Return the graph without calls whose result is their first operand, as shapes and dtypes tell.
+    """Return the graph without calls that return their first operand, as shapes and dtypes tell.
 
-    These are casts to the dtype that is there, reshapes to the same shape, conjugates of real numbers, and sums of gradients
-    over axes of which none was broadcast. Shapes and dtypes must be known; the graph that is returned has them.
+    These are casts to the dtype that is there, reshapes to the same shape, conjugates of real numbers, and sums of
+    gradients where no axis was broadcast. Shapes and dtypes must be known; the graph that is returned has them.
 
     Examples
     --------
@@ -39,8 +39,8 @@ def eliminate_identity(graph: Graph) -> Graph:
 def functionalise(graph: Graph, *, states: bool = False) -> Graph:
     """Return the graph with values in the place of mutations.
 
-    A call that mutates inputs becomes one of the op ``functional``, of which the mutated inputs are further results: who
-    read a later version of a variable reads these. Nothing is written in place any more, so passes that know only values
+    A call that mutates inputs becomes one of the op ``functional``, with the mutated inputs as further results: readers
+    of a later version of a variable read these. Nothing is written in place any more, so passes that know only values
     (`eliminate_common`, `eliminate_dead`, `fold_constants`, `fuse`) are right for it.
 
     Parameters
@@ -74,9 +74,9 @@ def functionalise(graph: Graph, *, states: bool = False) -> Graph:
 def fuse(graph: Graph) -> Graph:
     """Return the graph with element-wise neighbours as one call.
 
-    A group is calls of ops that are ``elementwise``, of whose results only the last is used elsewhere. It becomes a call
-    of the op ``fused``, under the name of that last one; its attribute ``subgraph`` is the group as JSON. Whoever runs it runs
-    the same ops in the same order, and rounds as they do.
+    A group is calls of ops that are ``elementwise``; only its last result is used elsewhere. It becomes a call of the
+    op ``fused``, under the name of that last one; its attribute ``subgraph`` is the group as JSON. It runs as the same
+    ops in the same order, and rounds as they do.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def fuse(graph: Graph) -> Graph:
 def order_mutation(graph: Graph) -> Graph:
     """Return the graph with control dependencies that keep reads and mutations of a variable in order (OrderMutation).
 
-    What reads a version comes before the call that mutates it, and after the one that made it.
+    A reader of a version comes before the call that mutates it, and after the one that made it.
     """
     return Graph._of(graph_apply_pass(core_of(graph), "order_mutation"))
 
@@ -143,7 +143,7 @@ def eliminate_common(graph: Graph) -> Graph:
 
 
 def eliminate_dead(graph: Graph) -> Graph:
-    """Return the graph without calls of which nothing is used: those that only come before others."""
+    """Return the graph without unused calls: those that only come before others."""
     return Graph._of(graph_apply_pass(core_of(graph), "eliminate_dead"))
 
 

@@ -35,7 +35,7 @@ Shape = tuple[int | None, ...]
 
 
 class Symbol(Operators):
-    """What is to be computed: results of nodes, which are calls of ops on other symbols, or variables.
+    """A composed computation: results of nodes, which are calls of ops on other symbols, or variables.
 
     Operators and weft's functions take symbols beside arrays and compose; nothing runs until `eval` or an executor.
 
@@ -64,7 +64,7 @@ class Symbol(Operators):
         return self._core.entries()
 
     def get_node(self) -> Node:
-        """Return the node of which it is the result.
+        """Return the node of the result.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class Symbol(Operators):
         return self.__class__(self._core)
 
     def __deepcopy__(self, memo: object) -> Symbol:
-        """Return a symbol of nodes of its own, on which other texts may be noted."""
+        """Return a symbol of nodes of its own, which may bear other notes."""
         del memo
         return self.__class__(graph_load_json(self.tojson()).symbol())
 
@@ -211,7 +211,7 @@ class Symbol(Operators):
     # Notes
 
     def attr(self, key: str) -> str | None:
-        """Return what is noted on the node under `key`, or its attribute of that name as text; None if there is none.
+        """Return the note on the node under `key`, or its attribute of that name as text; None if there is none.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class Symbol(Operators):
         return _texts(self.get_node())
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Return the same for all nodes on which something is noted, by name."""
+        """Return the same for all nodes with notes, by name."""
         found = {node.name: _texts(node) for node in self._core.nodes()}
         return {name: texts for name, texts in found.items() if texts}
 
@@ -259,8 +259,8 @@ class Symbol(Operators):
         Returns
         -------
         tuple of three lists of tuples
-            In the order of `list_arguments`, `list_outputs` and `list_auxiliary_states`; three times None where some
-            do not follow. `infer_shape_partial` returns what does.
+            In the order of `list_arguments`, `list_outputs` and `list_auxiliary_states`; three times None where some do
+            not follow. `infer_shape_partial` returns those that do.
 
         Raises
         ------
@@ -279,13 +279,13 @@ class Symbol(Operators):
         return (None, None, None) if unknown else found
 
     def infer_shape_partial(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return what `infer_shape` does as far as it follows: None for a shape, or a length, that does not."""
+        """Return the answer of `infer_shape` as far as it follows: None for a shape, or a length, that does not."""
         return self._inferred("shape", graph_infer_shape(self.graph, self._known(args, known), "__shape__"))
 
     def infer_type(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the dtypes of arguments, outputs and auxiliary states from those that are given.
 
-        What does not follow takes the dtype of what it meets, or float32.
+        An unknown one takes the dtype of its neighbours in a call, or float32.
 
         Examples
         --------
@@ -297,7 +297,7 @@ class Symbol(Operators):
         return self._inferred("dtype", graph_infer_type(self.graph, self._known(args, known), "__dtype__"))
 
     def infer_type_partial(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return what `infer_type` does as far as it follows: None for a dtype that does not.
+        """Return the answer of `infer_type` as far as it follows: None for a dtype that does not.
 
         Examples
         --------
@@ -330,7 +330,7 @@ class Symbol(Operators):
         Raises
         ------
         GraphError
-            If it does not, or not wholly: `infer_shape_partial` says what does.
+            If it does not, or not wholly: `infer_shape_partial` tells the known part.
         """
         shape: Shape | None = self._single(self.infer_shape_partial()[1])
         if shape is None or None in shape:
@@ -343,7 +343,7 @@ class Symbol(Operators):
 
     @property
     def ndim(self) -> Any:
-        """The number of axes, or what stands for it where it is not known."""
+        """The number of axes, or a stand-in where it is not known."""
         shape = self._single(self.infer_shape_partial()[1])
         return UnknownRank(self.name or "a group") if shape is None else len(shape)
 
@@ -385,7 +385,7 @@ class Symbol(Operators):
     # Uses
 
     def gradient(self, wrt: str | Symbol | Sequence[str | Symbol]) -> Symbol:
-        """Return a symbol of the gradients of the outputs, of which the heads are ones, one for each name or variable.
+        """Return a symbol of the gradients of the outputs, one for each name or variable; the heads are ones.
 
         Examples
         --------
@@ -438,7 +438,7 @@ class Symbol(Operators):
         args : dict or list of NDArray
             The arguments, by name or in the order of `list_arguments`.
         args_grad : dict or list of NDArray, optional
-            Where gradients go; for what is not named none is computed.
+            Where gradients go; for a missing name none is computed.
         grad_req : str, list or dict
             "write", "add" or "null": of all, or of each.
         aux_states : dict or list of NDArray, optional
@@ -450,8 +450,8 @@ class Symbol(Operators):
         mirror : bool, default: False
             Whether results forwards are computed again backwards, instead of kept, where the plan of memory gets smaller.
         memory_limit : int, optional
-            Bytes that the plan of forwards and backwards, without arguments and gradients, may have: what is cheapest
-            is computed again for it to fit. `PlanError` names the bound if nothing does.
+            Bytes that the plan of forwards and backwards, without arguments and gradients, may have: the cheapest
+            results are computed again for it to fit. `PlanError` names the bound if nothing does.
 
         Examples
         --------
@@ -550,7 +550,7 @@ def _unpickle(text: str, kind: type[Symbol] = Symbol) -> Symbol:
 
 
 def _texts(node: Node) -> dict[str, str]:
-    """Return what is noted on a node, and its attributes, as texts; hidden keys in both spellings."""
+    """Return a node's notes and attributes as texts; hidden keys in both spellings."""
     texts = {key: each if isinstance(each, str) else format_value(each) for key, each in node.attrs.items()}
     for key in HIDDEN:
         noted = texts.get(f"__{key}__")

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What may be computed again instead of kept.
+    """The results that may be computed again instead of kept.
 
     Parameters
     ----------
     mirror : bool
-        Whatever makes the plan smaller.
+        All that make the plan smaller.
     limit : int or None
-        As little as makes it fit so many bytes.
+        As few as make it fit so many bytes.
     """
 
     mirror: bool
@@ -53,7 +53,7 @@ class Trained:
 def trained_graph(
     symbol: Symbol, both: Symbol, arrays: Mapping[str, NDArray], heads: Sequence[str], again: Again
 ) -> Trained:
-    """Return forwards and backwards without what shapes make needless, some of it computed again.
+    """Return forwards and backwards without calls that shapes make needless, some of it computed again.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def trained_graph(
     heads : sequence of str
         The variables that stand for the gradients of the outputs.
     again : Again
-        What may be computed again.
+        The results that may be computed again.
 
     Raises
     ------

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class UnknownOp:
-    """An op of which only the name is known: it loads, prints and saves, and has no rules.
+    """An op known by its name alone: it loads, prints and saves, and has no rules.
 
     Examples
     --------
@@ -37,5 +37,5 @@ class UnknownOp:
         raise GraphError(f"no op {self.name!r} is registered: register one by weft.ops.register_op({self.name!r}, ...)")
 
     def __repr__(self) -> str:
-        """Return what it stands for."""
+        """Return its name and kind."""
         return f"<the unknown op {self.name!r}>"

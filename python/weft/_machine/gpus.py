@@ -11,6 +11,11 @@ from typing import TypedDict
 
 from weft._machine.software import version_of
 
+#: The environment variables that name libraries for GPUs.
+VARIABLES = {
+    "WEFT_CUDA_LIBRARY": "path of the NVIDIA driver's library, where it is not in its usual place",
+    "WEFT_NVRTC_LIBRARY": "path of NVRTC's library, where it is not in its usual place",
+}
 _DRIVERS = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
 _NAME_LENGTH = 256
 #: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
@@ -26,7 +31,7 @@ class Gpu(TypedDict):
 
 
 class Gpus(TypedDict):
-    """What the driver says."""
+    """The driver's answer."""
 
     driver: str | None
     problem: str | None

@@ -17,7 +17,7 @@ _WINE = "checked before a release; Rust tests run by wine; no wheel is made"
 _APPLE = "checked before a release; not run, because macOS runs on Apple's machines alone"
 _WINDOWS_ARM = "checked before a release; not run, because no emulator at hand runs Windows on ARM"
 
-#: What is known of each target, by Rust's name of it.
+#: The state of each target, by Rust's name of it.
 PLATFORMS = {
     "x86_64-unknown-linux-gnu": _TESTED,
     "aarch64-unknown-linux-gnu": _EMULATED,

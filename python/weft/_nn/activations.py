@@ -142,7 +142,7 @@ _NUMBERS = {_relu: None, _leaky_relu: 0.01, _elu: 1.0, _sigmoid: None, _softplus
 for _op, _number in _NUMBERS.items():
     state(_op, layout=takes_any)
     for _each in (_op, get_op(f"{_op.name}_data")):
-        state(_each, infer_shape="same", infer_type="same")
+        state(_each, infer_shape="same", infer_type="same", batch="broadcast")
         _each._run_by(Native.by(_making(_each.name.removeprefix("nn."), _number)))
 
 

@@ -65,17 +65,8 @@ def _infer_batch_norm(
 
 
 @register_op("nn.batch_norm", infer=_infer_batch_norm, inplace=[(0, 0)])
-def _batch_norm(
-    out: Elements,
-    x: Elements,
-    gamma: Elements,
-    beta: Elements,
-    mean: Elements,
-    variance: Elements,
-    *,
-    eps: float = 1e-5,
-    axis: int = 1,
-) -> None:
+def _batch_norm(*arrays: Elements, eps: float = 1e-5, axis: int = 1) -> None:
+    out, x, gamma, beta, mean, variance = arrays
     scale = gamma / np.sqrt(variance + variance.dtype.type(eps))
     shift = beta - mean * scale
     np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
@@ -104,17 +95,8 @@ def _statistics(x: Elements, axis: int) -> tuple[Elements, Elements]:
 
 
 @register_op("nn.batch_norm_train", infer=_infer_train, nout=3, inplace=[(0, 0)])
-def _batch_norm_train(
-    out: Elements,
-    mean: Elements,
-    variance: Elements,
-    x: Elements,
-    gamma: Elements,
-    beta: Elements,
-    *,
-    eps: float = 1e-5,
-    axis: int = 1,
-) -> None:
+def _batch_norm_train(*arrays: Elements, eps: float = 1e-5, axis: int = 1) -> None:
+    out, mean, variance, x, gamma, beta = arrays
     centre, spread = _statistics(x, axis)
     mean[...], variance[...] = centre, spread
     scale = gamma / np.sqrt(spread + eps)
@@ -136,19 +118,8 @@ def _infer_train_data(
 
 
 @register_op("nn.batch_norm_data", infer=_infer_train_data, nout=3, inplace=[(0, 0)])
-def _batch_norm_data(
-    dx: Elements,
-    dgamma: Elements,
-    dbeta: Elements,
-    g: Elements,
-    x: Elements,
-    gamma: Elements,
-    mean: Elements,
-    variance: Elements,
-    *,
-    eps: float = 1e-5,
-    axis: int = 1,
-) -> None:
+def _batch_norm_data(*arrays: Elements, eps: float = 1e-5, axis: int = 1) -> None:
+    dx, dgamma, dbeta, g, x, gamma, mean, variance = arrays
     """Gradients of data, gamma and beta, given that of the result."""
     others = others_of(x.ndim, axis)
     inverse = 1 / np.sqrt(variance.astype(np.float64) + eps)

@@ -218,6 +218,7 @@ def _make_conv(results: tuple[Aval, ...], operands: tuple[Aval, ...], **attribut
 state(
     _conv,
     infer_shape=_conv_shapes,
+    batch="rows",
     infer_type="same",
     layout=takes_plain,
     cost=cost_of(lambda x, w: elements(w) * elements(x) / max(x[1], 1)),

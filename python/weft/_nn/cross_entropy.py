@@ -79,6 +79,9 @@ def _cross_entropy(out: Elements, logits: Elements, labels: Elements) -> None:
     out[...] = spoiled(-np.take_along_axis(found, classes[..., None], -1)[..., 0], wrong)
 
 
+state(_cross_entropy, batch="together")
+
+
 def _infer_cross_entropy_data(g: Aval, logits: Aval, labels: Aval) -> Aval:
     op = "nn.cross_entropy_data"
     _check_labels(op, logits, labels)

@@ -13,6 +13,8 @@ from weft._nn.arguments import fixed, floating, known, plain, refuse
 from weft._nn.channels import channel_sum
 from weft._nn.facts import along, cost_of, elements, first, join
 from weft._nn.running import add_bias, is_plain
+from weft._ops.manipulation import broadcast_to, matrix_transpose, reshape
+from weft._ops.products import matmul
 from weft._ops.unbroadcast import reshape_like, stand_in
 from weft._registry.avals import Aval
 from weft._registry.defaults import state
@@ -94,9 +96,27 @@ def _push_dense(
     return True
 
 
+def _dense_for_all(size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    """Each example may have weights of its own: then it is a product of stacks."""
+    x, weight, *bias = operands
+    if not mapped[0]:
+        x = broadcast_to(x, (size, *x.shape))
+    if attributes.get("flatten", False):
+        x = reshape(x, (*x.shape[:2], -1))
+    if not any(mapped[1:]):
+        return one(_dense, x, weight, *bias, units=attributes.get("units"))
+    line = x.ndim == 2  # each example is one vector
+    rows = reshape(x, (size, -1, x.shape[-1]))
+    found = matmul(rows, matrix_transpose(weight))
+    if bias:
+        found = found + (reshape(bias[0], (size, 1, -1)) if mapped[2] else bias[0])
+    return reshape(found, (size, found.shape[-1]) if line else (*x.shape[:-1], found.shape[-1]))
+
+
 state(
     _dense,
     infer_shape=_dense_shapes,
+    batch=_dense_for_all,
     infer_type="same",
     cost=cost_of(lambda x, w: elements(x) * w[0]),
     push=_push_dense,

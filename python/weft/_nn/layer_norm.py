@@ -117,7 +117,7 @@ def _pushing(*, gradient: bool) -> Callable[..., bool]:
     return push
 
 
-state(_layer_norm, infer_shape=_shapes, infer_type="same", push=_pushing(gradient=False))
+state(_layer_norm, infer_shape=_shapes, infer_type="same", batch="last", push=_pushing(gradient=False))
 _layer_norm._run_by(Native.by(_making(gradient=False)))
 
 

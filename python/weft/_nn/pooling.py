@@ -110,6 +110,7 @@ def _max_pool(out: Elements, x: Elements, **given: Any) -> None:
 state(
     _max_pool,
     infer_shape=_shapes("nn.max_pool"),
+    batch="rows",
     infer_type="same",
     layout=takes_plain,
 )
@@ -230,6 +231,7 @@ def _avg_pool(out: Elements, x: Elements, *, count_include_pad: bool = True, **g
 state(
     _avg_pool,
     infer_shape=_shapes("nn.avg_pool"),
+    batch="rows",
     infer_type="same",
     layout=takes_plain,
 )

@@ -97,19 +97,8 @@ def _infer_lstm(z: Aval, h: Aval, c: Aval, w: Aval, *, reverse: bool = False) ->
 
 
 @register_op("nn.lstm_sequence", infer=_infer_lstm, nout=5)
-def _lstm(
-    y: Elements,
-    h_n: Elements,
-    c_n: Elements,
-    gates: Elements,
-    cells: Elements,
-    z: Elements,
-    h: Elements,
-    c: Elements,
-    w: Elements,
-    *,
-    reverse: bool = False,
-) -> None:
+def _lstm(*arrays: Elements, reverse: bool = False) -> None:
+    y, h_n, c_n, gates, cells, z, h, c, w = arrays
     for at in _order(len(z), reverse=reverse):
         h, c, gates[at] = lstm_forward(z[at] + np.matmul(h, w.T), c)
         y[at], cells[at] = h, c
@@ -125,23 +114,8 @@ def _infer_lstm_data(
 
 
 @register_op("nn.lstm_sequence_data", infer=_infer_lstm_data, nout=4)
-def _lstm_data(
-    dz: Elements,
-    dh_0: Elements,
-    dc_0: Elements,
-    dw: Elements,
-    dy: Elements,
-    dh: Elements,
-    dc: Elements,
-    gates: Elements,
-    cells: Elements,
-    y: Elements,
-    h: Elements,
-    c: Elements,
-    w: Elements,
-    *,
-    reverse: bool = False,
-) -> None:
+def _lstm_data(*arrays: Elements, reverse: bool = False) -> None:
+    dz, dh_0, dc_0, dw, dy, dh, dc, gates, cells, y, h, c, w = arrays
     order = list(_order(len(dy), reverse=reverse))
     for number in range(len(order) - 1, -1, -1):
         at = order[number]
@@ -185,17 +159,8 @@ def _infer_gru(z: Aval, h: Aval, w: Aval, b: Aval, *, reverse: bool = False) -> 
 
 
 @register_op("nn.gru_sequence", infer=_infer_gru, nout=3)
-def _gru(
-    y: Elements,
-    h_n: Elements,
-    gates: Elements,
-    z: Elements,
-    h: Elements,
-    w: Elements,
-    b: Elements,
-    *,
-    reverse: bool = False,
-) -> None:
+def _gru(*arrays: Elements, reverse: bool = False) -> None:
+    y, h_n, gates, z, h, w, b = arrays
     for at in _order(len(z), reverse=reverse):
         h, gates[at] = gru_forward(z[at], np.matmul(h, w.T) + b, h)
         y[at] = h
@@ -212,20 +177,8 @@ def _infer_gru_data(
 
 
 @register_op("nn.gru_sequence_data", infer=_infer_gru_data, nout=4)
-def _gru_data(
-    dz: Elements,
-    dh_0: Elements,
-    dw: Elements,
-    db: Elements,
-    dy: Elements,
-    dh: Elements,
-    gates: Elements,
-    y: Elements,
-    h: Elements,
-    w: Elements,
-    *,
-    reverse: bool = False,
-) -> None:
+def _gru_data(*arrays: Elements, reverse: bool = False) -> None:
+    dz, dh_0, dw, db, dy, dh, gates, y, h, w = arrays
     order = list(_order(len(dy), reverse=reverse))
     inner = np.empty_like(dz)
     for number in range(len(order) - 1, -1, -1):
@@ -259,16 +212,8 @@ def _infer_rnn(z: Aval, h: Aval, w: Aval, *, activation: str = "tanh", reverse: 
 
 
 @register_op("nn.rnn_sequence", infer=_infer_rnn, nout=2)
-def _rnn(
-    y: Elements,
-    h_n: Elements,
-    z: Elements,
-    h: Elements,
-    w: Elements,
-    *,
-    activation: str = "tanh",
-    reverse: bool = False,
-) -> None:
+def _rnn(*arrays: Elements, activation: str = "tanh", reverse: bool = False) -> None:
+    y, h_n, z, h, w = arrays
     for at in _order(len(z), reverse=reverse):
         found = z[at] + np.matmul(h, w.T)
         h = np.tanh(found) if activation == "tanh" else np.maximum(found, 0)
@@ -285,19 +230,8 @@ def _infer_rnn_data(
 
 
 @register_op("nn.rnn_sequence_data", infer=_infer_rnn_data, nout=3)
-def _rnn_data(
-    dz: Elements,
-    dh_0: Elements,
-    dw: Elements,
-    dy: Elements,
-    dh: Elements,
-    y: Elements,
-    h: Elements,
-    w: Elements,
-    *,
-    activation: str = "tanh",
-    reverse: bool = False,
-) -> None:
+def _rnn_data(*arrays: Elements, activation: str = "tanh", reverse: bool = False) -> None:
+    dz, dh_0, dw, dy, dh, y, h, w = arrays
     order = list(_order(len(dy), reverse=reverse))
     for at in order[::-1]:
         g = dy[at] + dh

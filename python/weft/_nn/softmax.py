@@ -98,7 +98,7 @@ def _log_softmax_data(out: Elements, g: Elements, y: Elements, *, axis: int = -1
 
 
 for _op in (_softmax, _softmax_data, _log_softmax, _log_softmax_data):
-    state(_op, infer_shape="same", infer_type="same")
+    state(_op, infer_shape="same", infer_type="same", batch="axis")
     _op._run_by(Native.by(_making(_op.name.removeprefix("nn."))))
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 #: NumPy's names for arguments of ours.
 _RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol"}
-#: What NumPy's `order` may be here, where elements of new arrays lie in C order.
+#: Values of NumPy's `order` that are taken here: elements of new arrays lie in C order.
 _ORDERS = (None, "C", "K", "A")
 _STABLE = frozenset(["stable", "mergesort"])
 
@@ -84,7 +84,7 @@ def _forgive(
 def adapt(
     func: Callable[..., Any], own: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]] | None:
-    """Return arguments for `own` that mean what these mean to NumPy's `func`; None if it has no such arguments.
+    """Return arguments for `own` with the meaning of these for NumPy's `func`; None if it has no such arguments.
 
     An argument that `own` knows by its name is given by name, another by its place, and one that only NumPy knows may be
     left out if it has its default.

@@ -30,10 +30,10 @@ _SEQUENCES: frozenset[Any] = frozenset([list, tuple])
 def compute_by_numpy(
     func: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any], *, writes: bool = False
 ) -> Any:
-    """Wait, call NumPy on views, and give back what it returns as NDArrays.
+    """Wait, call NumPy on views, and return its answer as NDArrays.
 
-    What is written to (`out`, or the first argument if `writes`) is written in a copy first, so that an error leaves it
-    alone and the write is an op like any other.
+    A target (`out`, or the first argument if `writes`) is written in a copy first, so that an error leaves it alone and
+    the write is an op like any other.
     """
     positional, named = list(args), dict(kwargs)
     signature = signature_of(func)
@@ -86,7 +86,7 @@ def _name_of(func: Callable[..., Any]) -> str:
 
 
 def leaves(value: Any) -> Iterable[object]:
-    """Give what lies in a nest of lists, tuples and dicts.
+    """Give the leaves of a nest of lists, tuples and dicts.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _shown(value: Any, views: Views) -> Any:
         shown.wait_to_read()
         views.append(read_only(shown._storage()))
         return views[-1]
-    kind = cast("Any", type(value))  # exactly: what subclasses mean is their own
+    kind = cast("Any", type(value))  # exactly: subclasses have meanings of their own
     if kind in _SEQUENCES:
         return kind([_shown(each, views) for each in value])
     if kind is dict:
@@ -119,7 +119,7 @@ def _shown(value: Any, views: Views) -> Any:
 
 
 def _own(value: Any, views: Views, outputs: Mapping[int, Any], engine: Engine) -> Any:
-    """Return NumPy's result with NDArrays for the arrays in it, and the caller's for what was written to them."""
+    """Return NumPy's result with NDArrays in place of arrays, the caller's own for targets."""
     if id(value) in outputs:
         return outputs[id(value)]
     result: Any = value

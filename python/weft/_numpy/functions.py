@@ -90,9 +90,5 @@ def _size(a: NDArray, axis: int | tuple[int, ...] | None = None) -> int:
     return np.size(np.broadcast_to(np.empty(()), a.shape), axis)
 
 
-#: What is known without waiting.
-_FACTS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.shape: _shape,
-    np.ndim: _ndim,
-    np.size: _size,
-}
+#: Known without waiting.
+_FACTS: dict[Callable[..., Any], Callable[..., Any]] = {np.shape: _shape, np.ndim: _ndim, np.size: _size}

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What to write for functions of NumPy's that would wait for arrays or return NumPy's, and for names of other libraries.
+#: Replacements for functions of NumPy's that would wait for arrays or return NumPy's, and for names of other libraries.
 INSTEAD = {
     "Module": "weft.layer.Layer, or weft.model.Model for a network with its loss and its optimizer",
     "Tensor": "weft.asarray(values), or weft.tensor.Tensor(shape)",
@@ -29,8 +29,7 @@ INSTEAD = {
     "pmap": "weft.distributed.Communicator, or opt.DistOpt for training",
     "set_num_threads": "weft.set_engine(weft.Engine(workers=n)), or WEFT_WORKERS=n in the environment",
     "submit": "@weft.task, or weft.Executor().submit(function)",
-    "vmap": "the function for a batch, as products, ufuncs and reductions broadcast; or weft.scan over the rows",
-    "vectorize": "the function with operators and weft.where on whole arrays",
+    "vectorize": "the function with operators and weft.where on whole arrays; or weft.vmap of the function of one example",
 }
 
 #: Methods of other libraries that move to a device, and where to.
@@ -40,7 +39,7 @@ MOVES = {
     "to": "x.to_device(weft.gpu(0)) for a device, x.astype(weft.float32) for a dtype",
 }
 
-#: What to write for methods of SINGA's tensors, which `weft.tensor.Tensor` has, and results have not.
+#: Replacements for methods of SINGA's tensors, which `weft.tensor.Tensor` has, and results have not.
 _OF_TENSORS = {
     "add_column": "x + v[:, None]",
     "add_row": "x + v",
@@ -70,7 +69,7 @@ _OF_TENSORS = {
     "uniform": "weft.tensor.uniform(low, high, x)",
 }
 
-#: What to write for methods of arrays that keep their gradients and a tape, or that are never written to.
+#: Replacements for methods of arrays that keep their gradients and a tape, or that are never written to.
 INSTEAD_OF_METHODS = {
     **MOVES,
     **_OF_TENSORS,
@@ -93,7 +92,7 @@ INSTEAD_OF_METHODS = {
     "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
 }
 
-#: What to write for methods of other libraries' handles on results.
+#: Replacements for methods of other libraries' handles on results.
 INSTEAD_OF_RESULTS = {
     "compute": "handle.result()",
     "get": "handle.result()",
@@ -106,7 +105,7 @@ _ROOMS = ("nn", "layer", "opt", "model", "linalg", "autograd", "fft", "random")
 
 
 class Absent:
-    """An attribute that is not there, as `hasattr` finds, and whose error says what to write."""
+    """An attribute that is not there, as `hasattr` finds, with an error that names the replacement."""
 
     __slots__ = ("_instead", "_name")
 
@@ -120,20 +119,22 @@ class Absent:
 
 
 def hint_for(name: str) -> str:
-    """Return what a message adds on a name that weft has not: nothing, if NumPy has not either."""
+    """Return a message's addition on a name that weft lacks: nothing, if NumPy lacks it, too."""
     if name in INSTEAD:
         return f": write {INSTEAD[name]}"
     theirs = getattr(np, name, None)
     found = elsewhere(name)
     if found:
         return found
-    if isinstance(theirs, np.ufunc) or hasattr(theirs, "_implementation"):  # what NumPy dispatches on its arguments
+    if isinstance(theirs, np.ufunc) or hasattr(
+        theirs, "_implementation"
+    ):  # a function that NumPy dispatches on its arguments
         return f": np.{name}(x) takes NDArrays"
     return "" if theirs is None else f": it is NumPy's alone, numpy.{name}"
 
 
 def elsewhere(name: str) -> str:
-    """Return what a message adds on a name that another module of weft's has."""
+    """Return a message's addition on a name that another module of weft's has."""
     for room in _ROOMS:
         if name in getattr(sys.modules.get(f"weft.{room}"), "__all__", ()):
             return f": write weft.{room}.{name}"
@@ -141,7 +142,7 @@ def elsewhere(name: str) -> str:
 
 
 def refuse(kind: type, instead: Mapping[str, str]) -> None:
-    """Let errors of attributes that a class has not say what to write."""
+    """Let errors of attributes that a class lacks name their replacements."""
     for name, what in instead.items():
         if not hasattr(kind, name):
             setattr(kind, name, Absent(name, what))

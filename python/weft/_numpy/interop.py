@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-#: Versions of the array API standard whose every function the namespace has.
+#: Versions of the array API standard that the namespace has in full.
 _API_VERSIONS = frozenset(["2021.12", "2022.12", "2023.12", "2024.12"])
 _CPU = (1, 0)  # kDLCPU; logical devices are one device to DLPack
 _SIGNALS_READ_ONLY = (1, 0)  # the first version of DLPack that can say so
@@ -51,11 +51,7 @@ def attach() -> None:
     setattr(NDArray, "__array_interface__", property(__array_interface__))
 
 
-def __array__(
-    self: NDArray,
-    dtype: npt.DTypeLike | None = None,
-    copy: bool | None = None,
-) -> npt.NDArray[Any]:
+def __array__(self: NDArray, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
     """Wait, and return the values as a NumPy array: a read-only view where neither `dtype` nor `copy` asks for more.
 
     Inside an op that was pushed with the array among its accesses there is no wait; if it changes the array, the view
@@ -76,7 +72,7 @@ def __array_interface__(self: NDArray) -> dict[str, Any]:
     Raises
     ------
     AttributeError
-        If the array is on a device whose memory is not the host's.
+        If the array is on a device with memory of its own.
     """
     x = self._now
     if x._elsewhere:
@@ -148,7 +144,7 @@ def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray
 
 
 def _unpickle(array: npt.NDArray[Any], device: str = "cpu") -> NDArray:
-    # Out-of-band buffers may belong to somebody else: then they are read-only.
+    # Out-of-band buffers may belong to others: then they are read-only.
     return place(wrap(array if array.flags.writeable else array.copy(), get_engine()), as_device(device))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Functions of weft whose NumPy namesake does something else.
+#: Functions of weft with a NumPy namesake that does something else.
 _FALSE_FRIENDS = frozenset(["load", "save"])
 _NAMESPACES = {"numpy": "weft", "numpy.linalg": "weft.linalg", "numpy.fft": "weft.fft"}
 

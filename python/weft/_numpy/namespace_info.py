@@ -18,8 +18,7 @@ Capabilities = TypedDict(
     "Capabilities", {"boolean indexing": bool, "data-dependent shapes": bool, "max dimensions": int | None}
 )
 DefaultDTypes = TypedDict(
-    "DefaultDTypes",
-    {"real floating": "DType", "complex floating": "DType", "integral": "DType", "indexing": "DType"},
+    "DefaultDTypes", {"real floating": "DType", "complex floating": "DType", "integral": "DType", "indexing": "DType"}
 )
 
 _MAX_DIMENSIONS = 64  # NumPy's, as arrays are handed to it
@@ -51,7 +50,7 @@ class ArrayNamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> Capabilities:
-        """Return what is optional in the standard and whether it is there.
+        """Return the standard's options, and whether each is there.
 
         Value-dependent shapes are: such functions wait for their operands.
         """
@@ -107,7 +106,7 @@ class ArrayNamespaceInfo:
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """Return what the array namespace can do, as the Python array API standard asks.
+    """Return the abilities of the array namespace, as the Python array API standard asks.
 
     Examples
     --------

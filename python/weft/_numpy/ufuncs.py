@@ -70,7 +70,7 @@ def _known(x: object) -> bool:
 
 @functools.cache
 def _op_of(ufunc: np.ufunc) -> Op | None:
-    """Return the op of an element-wise ufunc: the registered one, or one that nobody else knows."""
+    """Return the op of an element-wise ufunc: the registered one, or a private one."""
     if ufunc.signature is not None or all("O" in types for types in ufunc.types):
         return None
     try:
@@ -108,7 +108,7 @@ def _push_outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def _push_reduction(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Push ``ufunc.reduce`` or ``ufunc.accumulate``, whose shape and dtype an array of a few elements tells."""
+    """Push ``ufunc.reduce`` or ``ufunc.accumulate``, with the shape and dtype that an array of a few elements tells."""
     (x, *rest) = inputs
     (out,) = kwargs.get("out", (None,))
     names = ("axis", "dtype", "keepdims", "initial", "where")

@@ -13,6 +13,7 @@ from weft._ops.joining import concat
 from weft._ops.manipulation import broadcast_to, flattened, ravel
 from weft._ops.reductions import total_dtype
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
@@ -127,6 +128,10 @@ def cumsum(
     NDArray([ 1,  3,  6, 10])
     """
     return _accumulate(_CUMULATIVE_SUM, flattened(x) if axis is None else x, axis, dtype, out)
+
+
+for _op in (_CUMULATIVE_SUM, _CUMULATIVE_PROD, _DIFF):
+    state(_op, batch="axis")
 
 
 def cumprod(

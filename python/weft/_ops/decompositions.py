@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft._call.calls import DType, Elements
     from weft._registry.shapes import Shape
 
-state(group("linalg"), superlinear=True, blas=True)
+state(group("linalg"), superlinear=True, blas=True, batch="stack")
 
 Norm = float | Literal["fro", "nuc"] | None
 _MATRIX_NORMS = frozenset([None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
@@ -340,6 +340,7 @@ def _vector_norm_by_cupy(out: Any, x: Any, *, axis: Shape, ord: float = 2, **_: 
 
 
 state(vector_norm, cupy=_vector_norm_by_cupy)
+vector_norm.set_attribute("batch", "axis")
 
 
 vector_norm._run_by(Native.reduce(np.add, "norm"))

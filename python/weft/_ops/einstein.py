@@ -47,6 +47,12 @@ def _lengths(term: str, shape: Shape, subscripts: str) -> tuple[dict[str, int], 
     return lengths, shape[middle : middle + hidden]
 
 
+def _implied(inputs: str, *, dots: bool) -> str:
+    """Return the output of subscripts that name none."""
+    counts = Counter(inputs)
+    return "..." * dots + "".join(sorted(letter for letter in _LETTERS if counts[letter] == 1))
+
+
 def _infer_einsum(*arrays: Aval, subscripts: str, optimize: object = False) -> Aval:  # noqa: ARG001 - of the op
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
@@ -68,8 +74,7 @@ def _infer_einsum(*arrays: Aval, subscripts: str, optimize: object = False) -> A
                     )
                 lengths[letter] = max(n, lengths[letter])
     if not arrow:
-        counts = Counter(inputs)
-        output = "..." * bool(hidden) + "".join(sorted(letter for letter in lengths if counts[letter] == 1))
+        output = _implied(inputs, dots=bool(hidden))
     before, dots, after = output.partition("...")
     named = before + after
     if len(set(named)) != len(named) or not set(named) <= lengths.keys():
@@ -98,7 +103,19 @@ def _answer_einsum(*arrays: Elements, subscripts: str, optimize: Any = False) ->
     return np.einsum(subscripts, *arrays, optimize=optimize)
 
 
-state(_einsum, superlinear=True, blas=True)
+def _einsum_for_all(_: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    """Give the examples a letter of their own."""
+    inputs, arrow, output = attributes["subscripts"].replace(" ", "").partition("->")
+    if not arrow:
+        output = _implied(inputs, dots="..." in inputs)
+    letter = next((each for each in _LETTERS if each not in inputs), None)
+    if letter is None:
+        return None
+    terms = [letter * is_mapped + term for term, is_mapped in zip(inputs.split(","), mapped, strict=True)]
+    return one(_einsum, *operands, **{**attributes, "subscripts": f"{','.join(terms)}->{letter}{output}"})
+
+
+state(_einsum, superlinear=True, blas=True, batch=_einsum_for_all)
 answers(_einsum, _answer_einsum)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
     from weft._registry.shapes import Shape
 
-state(group("fft"), superlinear=True)
+state(group("fft"), superlinear=True, batch="axis")
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 

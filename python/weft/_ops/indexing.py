@@ -37,11 +37,13 @@ from weft._core import (
     tape_hears,
     tape_note_fresh,
 )
-from weft._ops.manipulation import flattened
+from weft._ops.manipulation import broadcast_to, flattened, moveaxis, reshape
+from weft._registry import hooks
 from weft._registry.avals import Aval, broadcast_shapes
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import axis_index, is_only_axis
-from weft._registry.symbol_hook import is_symbol
+from weft._registry.symbol_hook import Composing, is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -61,7 +63,15 @@ def _get_item(x: NDArray, key: Any) -> NDArray:
     """Return ``x[key]`` for keys that the core does not read: those with ``...``, with array-likes, and refused ones."""
     if x.__class__ is not NDArray:
         x = x._now
-    found = parse(key, x.shape, x.strides)
+    try:
+        found = parse(key, x.shape, x.strides)
+    except Composing:
+        return hooks.index(x, key)  # type: ignore[no-any-return]
+    return _get_meant(x, key, found)
+
+
+def _get_meant(x: NDArray, key: Any, found: Basic | Advanced) -> NDArray:
+    """Return what a key names that the core does not know."""
     if isinstance(found, Basic):
         shown = view(x, found.shape, found.strides, found.offset)
         if not found.shape and _is_of_integers(key):
@@ -355,6 +365,68 @@ def _take_along_axis(
 
 
 answers(_take_along_axis, np.take_along_axis, exact=True)
+
+
+def _take_for_all(size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    x, indices = operands
+    axis = axis_index(attributes["axis"], x.ndim - mapped[0])
+    if not mapped[1]:
+        return one(_take, x, indices, axis=axis + 1)
+    if not mapped[0]:
+        return moveaxis(one(_take, x, indices, axis=axis), axis, 0)
+    return _picked(x, [indices], [True], (*((None, None, None) for _ in range(axis)), _INDEX), size)
+
+
+def _along_for_all(size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    x, indices = (
+        x if is_mapped else broadcast_to(x, (size, *x.shape)) for x, is_mapped in zip(operands, mapped, strict=True)
+    )
+    return one(_take_along_axis, x, indices, axis=1 + axis_index(attributes["axis"], x.ndim - 1))
+
+
+def _getitem_for_all(size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    x, *indices = operands
+    key: tuple[Any, ...] = attributes["key"]
+    if not any(mapped[1:]):
+        found = x[(slice(None), *decode(key, indices))]
+        return moveaxis(found, max(len(each.shape) for each in indices), 0) if indices and _is_apart(key) else found
+    if not mapped[0]:
+        x = broadcast_to(x, (size, *x.shape))
+    return _picked(x, indices, mapped[1:], key, size)
+
+
+def _picked(x: Any, indices: list[Any], mapped: list[bool], key: tuple[Any, ...], size: int) -> Any:
+    """Return the elements at positions that differ from example to example: the number of the example is one more."""
+    own = [len(each.shape) - is_mapped for each, is_mapped in zip(indices, mapped, strict=True)]
+    most = max(own)
+    places = [
+        reshape(each, (size, *(1,) * (most - axes), *each.shape[1:])) if is_mapped and axes < most else each
+        for each, axes, is_mapped in zip(indices, own, mapped, strict=True)
+    ]
+    example = np.arange(size).reshape(size, *(1,) * most)
+    found = x[(as_array(example, engine=x.engine), *decode(key, places))]
+    # NumPy lays the axes of the arrays first; in an example they lie where its first array stands.
+    before = 0
+    if not _is_apart(key):
+        first = next(at for at, each in enumerate(key) if _is_position(each))
+        ahead = key[:first]
+        taken = sum(each is not None and each is not Ellipsis for each in key)
+        before = sum(x.ndim - 1 - taken if each is Ellipsis else 1 for each in ahead)
+    return moveaxis(found, tuple(range(1, 1 + most)), tuple(range(1 + before, 1 + before + most)))
+
+
+def _is_position(entry: Any) -> bool:
+    return entry == _INDEX or (entry is not None and entry is not Ellipsis and entry.__class__ is not tuple)
+
+
+def _is_apart(key: tuple[Any, ...]) -> bool:
+    """Return whether positions in a key are parted by others, so that their axes come first."""
+    places = [at for at, each in enumerate(key) if _is_position(each)]
+    return bool(places) and places[-1] - places[0] + 1 > len(places)
+
+
+for _op, _rule in ((_take, _take_for_all), (_take_along_axis, _along_for_all), (_getitem, _getitem_for_all)):
+    state(_op, batch=_rule)
 
 
 def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:

@@ -23,6 +23,7 @@ from weft._ops.manipulation import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
+    broadcast_to,
     expand_dims,
     flattened,
     ravel,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from weft._call.operands import ArrayLike, Operand
+    from weft._registry.op import Op
 
 __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
@@ -55,7 +57,7 @@ def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elemen
     return np.take(x, np.arange(start, start + length), axis)
 
 
-@register_view("narrow", _copy_narrowed)
+@register_view("narrow", _copy_narrowed, batch="axis")
 def _narrowed(shape: Shape, strides: Shape, /, *, axis: int, start: int, length: int) -> Layout:
     return Layout((*shape[:axis], length, *shape[axis + 1 :]), strides, start * strides[axis])
 
@@ -153,8 +155,22 @@ def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
     return Aval(tuple(map(operator.mul, counts, lengths)), x.dtype)
 
 
-state(_concat, infer_shape="concat", layout="concat")
-state(_stack, infer_shape="stack")
+def _join_for_all(op: Op) -> Callable[..., Any]:
+    """Return how a join goes for many examples: parts that all share are spread."""
+
+    def rule(size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+        arrays = [as_array(x) for x in operands]
+        parts = [
+            x if is_mapped else broadcast_to(x, (size, *x.shape)) for x, is_mapped in zip(arrays, mapped, strict=True)
+        ]
+        axis = attributes["axis"]
+        return one(op, *parts, **{**attributes, "axis": axis + 1 if axis >= 0 else axis})
+
+    return rule
+
+
+state(_concat, infer_shape="concat", layout="concat", batch=_join_for_all(_concat))
+state(_stack, infer_shape="stack", batch=_join_for_all(_stack))
 
 
 @register_op("tile", infer=_infer_tile)
@@ -193,6 +209,7 @@ def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:
 
 
 answers(_repeat, _answer_repeat, exact=True)
+state(_repeat, batch="axis")
 
 
 PadMode = Literal[
@@ -226,6 +243,15 @@ def _answer_pad(x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMo
 
 
 answers(_pad, _answer_pad)
+
+
+def _pad_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
+    if any(isinstance(each, tuple | list) for _, each in attributes["options"]):
+        return None  # a value for each axis
+    return one(_pad, operands[0], **{**attributes, "widths": ((0, 0), *attributes["widths"])})
+
+
+state(_pad, batch=_pad_for_all)
 
 
 def concat(
@@ -538,4 +564,4 @@ def _are_alike_rows(arrays: Sequence[ArrayLike]) -> bool:
 
 
 def _single(x: NDArray | list[NDArray]) -> NDArray:
-    return x if isinstance(x, NDArray) else x[0]
+    return x[0] if isinstance(x, list) else x

@@ -48,7 +48,14 @@ __all__ = [
 Order: TypeAlias = Literal["C", "F", "A", "K"]
 
 
-@register_view("permute_dims", np.transpose, aliases=("transpose",), rule="permute_dims")
+def _permuted_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
+    x, axes = operands[0], attributes["axes"]
+    last = range(1, x.ndim)
+    own = reversed(last) if axes is None else (last[axis] for axis in axes_in_order(axes, len(last), "axes"))
+    return _permuted(x, axes=(0, *own))
+
+
+@register_view("permute_dims", np.transpose, aliases=("transpose",), rule="permute_dims", batch=_permuted_for_all)
 def _permuted(shape: Shape, strides: Shape, *, axes: Shape | None) -> Layout:
     order = tuple(reversed(range(len(shape)))) if axes is None else axes_in_order(axes, len(shape), "axes")
     if len(order) != len(shape):
@@ -72,7 +79,7 @@ def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
     return np.asarray(np.take(x, index, axis))
 
 
-@register_view("expand_dims", _copy_expanded, rule="expand_dims")
+@register_view("expand_dims", _copy_expanded, rule="expand_dims", batch="axis")
 def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     ndim = len(shape) + len(axes)
     new = axes_in_order(axes, ndim, "axis")
@@ -81,7 +88,7 @@ def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     return Layout(tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
 
 
-@register_view("squeeze", _copy_squeezed, rule="squeeze")
+@register_view("squeeze", _copy_squeezed, rule="squeeze", batch="axis")
 def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     gone = axis_tuple(axes, len(shape))
     if any(shape[i] != 1 for i in gone):
@@ -90,14 +97,29 @@ def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     return Layout(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
 
 
-@register_view("flip", _copy_flipped, rule="like_first")
+def _flip_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
+    x, axes = operands[0], attributes["axes"]
+    return _flipped(x, axes=tuple(1 + axis for axis in axis_tuple(axes, x.ndim - 1)))
+
+
+@register_view("flip", _copy_flipped, rule="like_first", batch=_flip_for_all)
 def _flipped(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     turned = axis_tuple(axes, len(shape))
     offset = sum((shape[i] - 1) * strides[i] for i in turned)
     return Layout(shape, tuple(-s if i in turned else s for i, s in enumerate(strides)), offset)
 
 
-@register_view("broadcast_to", np.broadcast_to, rule="broadcast_to")
+def _broadcast_for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
+    x, shape = operands[0], attributes["shape"]
+    more = len(shape) + 1 - x.ndim
+    if more < 0:
+        raise ArgumentValueError(f"an array of shape {x.shape[1:]} does not broadcast to {shape}")
+    if more:
+        x = expand_dims(x, tuple(range(1, 1 + more)))
+    return _broadcast(x, shape=(size, *shape))
+
+
+@register_view("broadcast_to", np.broadcast_to, rule="broadcast_to", batch=_broadcast_for_all)
 def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Layout:
     return Layout(shape, broadcast_strides(old, strides, shape))
 
@@ -106,7 +128,7 @@ def _copy_matrices(x: Elements) -> Elements:
     return np.swapaxes(x, -1, -2)
 
 
-@register_view("matrix_transpose", _copy_matrices)
+@register_view("matrix_transpose", _copy_matrices, batch="stack")
 def _matrix_transposed(shape: Shape, strides: Shape) -> Layout:
     if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
@@ -114,7 +136,7 @@ def _matrix_transposed(shape: Shape, strides: Shape) -> Layout:
     return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
 
 
-@register_view("select", _copy_selected)
+@register_view("select", _copy_selected, batch="axis")
 def _selected(shape: Shape, strides: Shape, *, axis: int, index: int) -> Layout:
     return Layout((*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :]), index * strides[axis])
 
@@ -147,7 +169,13 @@ def _infer_roll(x: Aval, *, shift: Shape, axes: Shape | None) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
-state(_reshape, infer_shape="reshape", identity="like")
+def _reshape_for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
+    x = operands[0]
+    own = x.shape[1:]
+    return reshape(x, (size, *resolve_shape(attributes["shape"], math.prod(own), own)))
+
+
+state(_reshape, infer_shape="reshape", identity="like", batch=_reshape_for_all)
 
 
 @register_op("roll", infer=_infer_roll)
@@ -161,6 +189,7 @@ def _rolling(x: Operand, *, shift: AnyShape, axes: AnyShape | None) -> dict[str,
     return {"shift": as_shape(shift), "axes": None if axes is None else as_shape(axes)}
 
 
+state(_roll, batch="axis")
 _roll._prepare_by(_rolling)
 _roll._run_by(Native.roll())
 

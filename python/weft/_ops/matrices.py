@@ -14,6 +14,7 @@ from weft._core import NDArray
 from weft._ops.reductions import total_dtype
 from weft._ops.unbroadcast import apply, cast_like, shape_of, stand_in
 from weft._registry.avals import Aval, as_dtype, broadcast_shapes, result_dtype
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import Shape, as_index, axes_in_order, axis_index
@@ -31,7 +32,7 @@ def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Eleme
     return np.diagonal(x, offset, axis1, axis2)
 
 
-@register_view("diagonal", _copy_diagonal)
+@register_view("diagonal", _copy_diagonal, batch="axis")
 def _diagonal(shape: Shape, strides: Shape, *, offset: int, axis1: int, axis2: int) -> Layout:
     if len(shape) < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a diagonal needs an array of at least 2 axes, got shape {shape}")
@@ -62,6 +63,9 @@ def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
 @register_op("trace", infer=_infer_trace)
 def _trace(out: Elements, x: Elements, *, offset: int, axis1: int, axis2: int, dtype: DType | None = None) -> None:
     np.copyto(out, np.trace(x, offset, axis1, axis2, dtype or out.dtype))
+
+
+state(_trace, batch="axis")
 
 
 def _answer_trace(x: Elements, *, offset: int, axis1: int, axis2: int, dtype: DType | None = None) -> object:

@@ -103,7 +103,7 @@ def _past_nan(
 
 def _register_nan(name: str, function: Callable[..., None], rule: Callable[..., DType], *, identity: bool = True) -> Op:
     op = register_op(name, infer=reduction(rule, identity=identity))(function)
-    state(op, attribute_names=(*REDUCING, "correction") if rule is variance_dtype else REDUCING)
+    state(op, batch="axis", attribute_names=(*REDUCING, "correction") if rule is variance_dtype else REDUCING)
     return op
 
 
@@ -145,6 +145,8 @@ _NANMIN = _register_nan("nanmin", _nanmin, same_dtype, identity=False)
 _NANMEAN = _register_nan("nanmean", _nanmean, mean_dtype)
 _NANVAR = _register_nan("nanvar", _nanvar, variance_dtype)
 _NANSTD = _register_nan("nanstd", _nanstd, variance_dtype)
+for _op in (_median, _nanmedian):
+    state(_op, batch="axis")
 state(_NANMAX, cupy=past_nan(np.max, -math.inf))
 state(_NANMIN, cupy=past_nan(np.min, math.inf))
 state(_NANMEAN, cupy=without_nan(mean_by_cupy))

@@ -17,6 +17,7 @@ from weft._ops.creation import zeros_like
 from weft._ops.elementwise import floor_divide, ldexp
 from weft._ops.unbroadcast import cast_like, conjugate, fit, is_known
 from weft._registry.avals import Aval
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
 from weft._registry.symbol_hook import is_symbol
@@ -110,6 +111,10 @@ def _real(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
 @register_op("imag", infer=_part_rule)
 def _imag(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
     np.copyto(out, x.imag)
+
+
+for _op in (get_op("angle"), _real, _imag):
+    state(_op, batch="broadcast")
 
 
 @gradient_of("real")

@@ -75,7 +75,26 @@ def _tensordot(out: Elements, x1: Elements, x2: Elements, *, axes: tuple[Shape, 
     np.copyto(out, np.tensordot(x1, x2, axes))
 
 
-state(_tensordot, superlinear=True, blas=True)
+def _tensordot_for_all(_: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    """Bring the summed axes together, as for one example, and multiply matrices."""
+    matrices: list[Any] = []
+    lengths: list[int] = []
+    for x, is_mapped, axes, last in zip(operands, mapped, attributes["axes"], (True, False), strict=True):
+        ahead = tuple(range(is_mapped))
+        own = x.shape[is_mapped:]
+        summed = [axis_index(axis, len(own)) for axis in axes]
+        free = [axis for axis in range(len(own)) if axis not in summed]
+        order = [is_mapped + axis for axis in ((*free, *summed) if last else (*summed, *free))]
+        inner = math.prod(own[axis] for axis in summed)
+        outer = math.prod(own[axis] for axis in free)
+        shape = (outer, inner) if last else (inner, outer)
+        matrices.append(reshape(permute_dims(x, (*ahead, *order)), (*x.shape[:is_mapped], *shape)))
+        lengths += [own[axis] for axis in free]
+    found = matmul(*matrices)
+    return reshape(found, (found.shape[0], *lengths))
+
+
+state(_tensordot, superlinear=True, blas=True, batch=_tensordot_for_all)
 
 
 def _push_tensordot(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, axes: tuple[Shape, Shape]) -> bool:
@@ -121,7 +140,22 @@ def _vecdot_by_cupy(out: Any, x1: Any, x2: Any, *, axis: int) -> None:
 state(_vecdot, cupy=_vecdot_by_cupy)
 
 
-state(_vecdot, superlinear=True, blas=True)
+def _vecdot_for_all(_: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
+    own = [len(x.shape) - is_mapped for x, is_mapped in zip(operands, mapped, strict=True)]
+    axis = attributes["axis"]
+    if axis >= 0:
+        if own[0] != own[1]:
+            return None
+        axis -= own[0]
+    most = max(own)
+    given = [
+        reshape(x, (x.shape[0], *(1,) * (most - axes), *x.shape[1:])) if is_mapped and axes < most else x
+        for x, axes, is_mapped in zip(operands, own, mapped, strict=True)
+    ]
+    return one(_vecdot, *given, axis=axis)
+
+
+state(_vecdot, superlinear=True, blas=True, batch=_vecdot_for_all)
 
 
 def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:

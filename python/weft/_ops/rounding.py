@@ -95,6 +95,8 @@ def _nan_to_num(
 
 
 _round._run_by(Native.round())
+for _op in (_clip, _isclose):
+    state(_op, batch="broadcast")
 for _op in (_round, _nan_to_num):
     state(_op, infer_shape="like_first", elementwise=True)
 answers(_round, _answer_round)

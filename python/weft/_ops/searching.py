@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._call.blocking import eager
-from weft._call.calls import Elements, one
+from weft._call.calls import Elements, call, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.scalars import wrapped
 from weft._core import Native, NDArray
 from weft._cuda.launch import Launch
-from weft._ops.manipulation import ravel
+from weft._ops.manipulation import ravel, reshape
 from weft._ops.reductions import reduction
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
 from weft._registry.defaults import state
@@ -52,7 +52,14 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
     def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
         np.copyto(out, function(x, axis=axis, keepdims=keepdims))
 
-    state(op, infer_shape="reduce", layout="reduce")
+    def for_all(size: int, operands: list[Any], _: list[bool], attributes: dict[str, Any]) -> Any:
+        x, axis = operands[0], attributes["axis"]
+        if axis is not None:
+            return call(op, x, **{**attributes, "axis": axis + 1 if axis >= 0 else axis})
+        found = call(op, reshape(x, (size, -1)), axis=1)
+        return reshape(found, (size, *(1 for _ in x.shape[1:]))) if attributes.get("keepdims") else found
+
+    state(op, infer_shape="reduce", layout="reduce", batch=for_all)
     return op
 
 

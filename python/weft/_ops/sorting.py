@@ -236,6 +236,8 @@ def _lexsort_by_cupy(out: Any, *keys: Any, axis: int) -> None:
 
 
 state(_lexsort, cupy=_lexsort_by_cupy)
+for _op in (_sort, _argsort, _partition, _argpartition):
+    state(_op, batch="axis")
 
 
 no_gradient("argsort", "argpartition", "lexsort")

@@ -18,6 +18,7 @@ from weft._cuda.launch import Launch
 from weft._ops.creation import ones
 from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval, as_dtype, like_first
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index
@@ -143,6 +144,10 @@ def _tril(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None
 @register_op("triu", infer=_triangle_rule)
 def _triu(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None:
     out[...] = np.triu(x, k)
+
+
+for _op in (_tril, _triu):
+    state(_op, batch="stack")
 
 
 def _answer_triangle(op: Op, function: Callable[..., object]) -> None:

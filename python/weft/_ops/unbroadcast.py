@@ -130,6 +130,7 @@ for _name, _op in _like.items():
     if _name in ("zeros_like", "ones_like"):
         _op.set_attribute("infer_shape", "like_first")
         _op.set_attribute("infer_type", "like_first")
+        _op.set_attribute("batch", "broadcast")
     else:
         _op.set_attribute("identity", "like")
 

@@ -52,8 +52,12 @@ class _Recorded:
     """The reason why it cannot run as one op."""
 
 
-def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Return the result of one of two branches, by an op that runs only one of them."""
+def chosen(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Return the result of one of two branches: in a recording, with an unknown `p`, by an op that runs only one of them."""
+    if not isinstance(p, NDArray) or not record.is_recording():
+        return f(*args) if p else g(*args)
+    if p.size != 1:
+        raise ArgumentValueError(f"cond: p has one element, not the shape {p.shape}")
     choice = p.reshape(()) if p.dtype.kind == "b" else not_equal(p.reshape(()), 0)
     for branch in (f, g):
         note_names(branch)
@@ -184,8 +188,6 @@ class _Again(Again):
         self._outside = outside
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
-        from weft._program.control import cond  # noqa: PLC0415 - which knows this module
-
         kept = iter(node.inputs)
         given = [
             found if x.dtype.kind in "fc" and isinstance(found := next(kept), NDArray) else x
@@ -194,7 +196,7 @@ class _Again(Again):
         heard = not tape_paused()
         with listening(mode=True):
             backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
-            grown: Sequence[NDArray] = cond(self._choice, *backs)
+            grown: Sequence[NDArray] = chosen(self._choice, *backs, ())
         return tuple(grown)
 
     def _back(

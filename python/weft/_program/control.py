@@ -8,7 +8,10 @@
 | the same, heard by the tape | a node whose gradient is another loop: `loops` | a node whose gradient is a choice: `branches` |
 | symbols | a node with a symbol as its body: `weft._graph.control` | the same |
 
-Bodies and branches are recorded as parts of a recording (`subrecordings`).
+A bound node calls `scan` or `cond` again, with its body on arrays: so it takes one of the rows above. The rest is
+shared. Bodies and branches are recorded as parts of a recording (`subrecordings`); its `Again` is the gradient of both,
+which computes a part once more; `trees` takes nests of arrays apart and puts them together; checks of a body's answer
+(`loops.pair`, `branches.pairs`) serve arrays and symbols.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from weft._program.decorator import program
 from weft._program.loops import looped, unrolled
 from weft._program.trees import arrays_of, leaves_of
 from weft._registry import hooks
+from weft._registry.levels import is_examples
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -37,12 +41,7 @@ _KEPT = 64
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any,
-    *,
-    length: int | None = None,
-    reverse: bool = False,
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
     """Call ``carry, y = f(carry, x)`` for each row of `xs`, and return the last carry and all rows `y`.
 
@@ -92,8 +91,10 @@ def scan(
     """
     if not callable(f):
         raise ArgumentTypeError(f"scan: f is called, and is {type(f).__name__}")
-    if any(map(is_symbol, leaves_of((init, xs)))):
-        found: tuple[Any, Any] = hooks.scan_symbols(f, init, xs, length, reverse=reverse)
+    leaves = leaves_of((init, xs))
+    if any(map(is_symbol, leaves)):
+        scanned = hooks.scan_examples if any(map(is_examples, leaves)) else hooks.scan_symbols
+        found: tuple[Any, Any] = scanned(f, init, xs, length, reverse=reverse)
         return found
     rows = _length(xs, length)
     if rows and (is_eager() or any(_is_elsewhere(x) for x in arrays_of((init, xs)))):
@@ -144,12 +145,10 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
     for name, branch in (("f", f), ("g", g)):
         if not callable(branch):
             raise ArgumentTypeError(f"cond: {name} is called, and is {type(branch).__name__}")
-    if any(map(is_symbol, leaves_of((p, args)))):
-        return hooks.cond_symbols(p, f, g, args)
-    if not isinstance(p, NDArray) or not record.is_recording():
-        return f(*args) if p else g(*args)
-    if p.size != 1:
-        raise ArgumentValueError(f"cond: p has one element, not the shape {p.shape}")
+    leaves = leaves_of((p, args))
+    if any(map(is_symbol, leaves)):
+        chosen_of = hooks.cond_examples if any(map(is_examples, leaves)) else hooks.cond_symbols
+        return chosen_of(p, f, g, args)
     return chosen(p, f, g, args)
 
 

@@ -137,12 +137,7 @@ def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:
     return function, first
 
 
-def _follow(
-    function: Any,
-    first: _Firsts,
-    found: dict[tuple[Any, ...], Name],
-    seen: set[tuple[int, ...]],
-) -> None:
+def _follow(function: Any, first: _Firsts, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]]) -> None:
     function, first = _opened(function, first)
     if function is None:
         return

@@ -240,13 +240,7 @@ class _Call:
         return tuple(answer)
 
     def _again(
-        self,
-        node: Any,
-        held: _Held,
-        grads: Sequence[Any],
-        sums: Arrays,
-        *,
-        heard: bool,
+        self, node: Any, held: _Held, grads: Sequence[Any], sums: Arrays, *, heard: bool
     ) -> list[NDArray | None]:
         """Compute the function itself once more, and walk back through its ops, which the tape hears."""
         taped, pull = self._taped, self._taped.pull

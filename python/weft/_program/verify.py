@@ -208,12 +208,7 @@ def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Compiled:
     names = [parameter.name for parameter in settings.of(function._instance is not None)]
     by_name = dict(zip(names, arguments, strict=True))
     return record(
-        settings.name,
-        settings.function,
-        function._instance,
-        by_name,
-        settings.options,
-        function._call_of,
+        settings.name, settings.function, function._instance, by_name, settings.options, function._call_of
     ).compiled
 
 

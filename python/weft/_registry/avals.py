@@ -38,7 +38,7 @@ _WEAK: dict[type[int | float | complex], DType] = {
 
 @dataclass(frozen=True, slots=True)
 class Aval:
-    """An array's abstract value: what is known of it before it is computed.
+    """An array's abstract value: its shape and dtype, known before it is computed.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _lengths(shape: Any) -> tuple[int, ...]:
 
 
 def avals_of(name: str, answer: Any) -> tuple[Aval, ...]:
-    """Return what the rule of an op says of its results.
+    """Return the answer of an op's rule on its results.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def scalar_dtype(kind: type) -> DType:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape to which all `shapes` broadcast.
+    """Return the broadcast shape of all `shapes`.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def result_dtype(*avals: Aval) -> DType:
-    """Return the dtype that NumPy's promotion gives for `avals`, of which the weak ones give way.
+    """Return the dtype that NumPy's promotion gives for `avals`; weak ones give way.
 
     Examples
     --------
@@ -250,12 +250,12 @@ def broadcast_of_ufunc(ufunc: np.ufunc) -> Callable[..., Aval | tuple[Aval, ...]
         results = tuple(Aval(shape, each) for each in found)
         return results[0] if len(results) == 1 else results
 
-    infer.ufunc = ufunc  # type: ignore[attr-defined] # of which nobody has to ask again
+    infer.ufunc = ufunc  # type: ignore[attr-defined] # so it is asked once
     return infer
 
 
 def kind_of(aval: Aval) -> Kind:
-    """Return what stands for `aval` in NumPy's promotion: its dtype, or for a weak one the Python type."""
+    """Return the operand for `aval` in NumPy's promotion: its dtype, or for a weak one the Python type."""
     if not aval.weak or aval.dtype.kind == "b":
         return aval.dtype
     return {"i": int, "f": float, "c": complex}[aval.dtype.kind]
@@ -274,7 +274,7 @@ def like_first(first: Aval, /, *_others: Aval, **_attributes: object) -> Aval:
 
 
 def broadcast_same_dtype(*avals: Aval, **_attributes: object) -> Aval:
-    """Infer a result to which all operands broadcast, of the dtype to which they promote.
+    """Infer a result of the operands' broadcast shape and promoted dtype.
 
     Examples
     --------

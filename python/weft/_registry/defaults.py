@@ -96,7 +96,7 @@ class _Forward:
         self._op = op
 
     def __call__(self, attributes: dict[str, Any], shapes: Any, dtypes: Any) -> list[tuple[Any, Any]]:
-        from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who have a graph
+        from weft._registry.forward import infer_forward  # noqa: PLC0415 - needed with a graph alone
 
         return infer_forward(self._op, attributes, shapes, dtypes)
 
@@ -130,7 +130,7 @@ def parse_attributes(texts: dict[str, str]) -> dict[str, Any]:
 
 
 def format_attributes(attributes: dict[str, Any]) -> dict[str, str]:
-    """Return attributes as texts from which `parse_attributes` makes them.
+    """Return attributes as the texts that `parse_attributes` reads.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def operands_of(attributes: dict[str, Any], inputs: Sequence[Any]) -> tuple[tupl
 
 
 def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[Any]) -> list[tuple[Any, Any]]:
-    """Return shape and dtype of each result; what was stood in for is None.
+    """Return shape and dtype of each result; None where a stand-in decided.
 
     Parameters
     ----------

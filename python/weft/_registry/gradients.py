@@ -16,7 +16,7 @@ _RESULTS = 32
 
 
 class Node(Protocol):
-    """What a rule sees of a call: on the tape, arrays and outlines; in a pass, symbols."""
+    """A rule's view of a call: on the tape, arrays and outlines; in a pass, symbols."""
 
     @property
     def inputs(self) -> Sequence[Any]: ...
@@ -59,10 +59,10 @@ def gradient_of(
     *names : str
         The ops.
     inputs, outputs : sequence of int
-        The operands and results whose values the rule looks at; None for all operands.
+        The operands and results that the rule looks at the values of; None for all operands.
     each : (int, int), optional
-        The same, as `reading` gives it, for the gradient of each of two operands: what only the other one needs is not
-        kept.
+        The same, as `reading` gives it, for the gradient of each of two operands: values for the other one alone are
+        not kept.
     takes_none : bool, default: False
         Whether the rule takes None, rather than zeros, for the gradient of a result that nothing depends on.
     """
@@ -79,7 +79,7 @@ def gradient_of(
 
 
 def give(op: Op, rule: Rule, reads: int | tuple[int, int]) -> None:
-    """Give `op` a rule, and say what it looks at."""
+    """Give `op` a rule, and the values that it looks at."""
     op.set_attribute("gradient", rule)
     op.set_attribute("gradient_reads", reads)
     if op.operator or op.name == "square":  # as which the core pushes x ** 2
@@ -93,13 +93,13 @@ def no_gradient(*names: str) -> None:
 
 
 def refuse_gradient(*names: str) -> None:
-    """Say that nobody knows the gradient of these ops: results change with the operands, and who asks for one is told so."""
+    """Say that the gradient of these ops is unknown: results change with the operands, and a request is refused."""
     no_gradient(*names)
     for name in names:
         get_op(name).set_attribute("gradient_refused", True)
 
 
 def needs(node: Node, at: int) -> bool:
-    """Return whether the gradient of input `at` is asked for; in a pass, what nobody needs is dropped afterwards."""
+    """Return whether the gradient of input `at` is asked for; in a pass, unused gradients are dropped afterwards."""
     known: Sequence[bool] | None = getattr(node, "needs", None)
     return known is None or known[at]

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Compute: TypeAlias = Callable[..., object]
 
 _MISSING: Any = object()
-#: The attribute by which a kind of device computes an op faster than by its `compute`; backends add theirs.
+#: By kind of device, the attribute for a computation faster than `compute`; backends add theirs.
 FASTER = {"cpu": "push"}
 _lock = threading.Lock()
-#: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
+#: The values that a rule of a gradient looks at, unless stated: all operands and all results.
 EVERYTHING = (1 << 64) - 1
 
 
@@ -39,7 +39,7 @@ class Op(Callee):
     name : str
         The name in the registry, unique.
     infer : callable
-        ``infer(*avals, **attributes)`` returns the `Aval` of the result, or a tuple of them; it raises what a user sees.
+        ``infer(*avals, **attributes)`` returns the `Aval` of the result, or a tuple of them; its errors are shown to users.
     compute : dict of str to callable
         By kind of device. ``compute["cpu"](*outputs, *inputs, **attributes)`` writes into the NumPy arrays `outputs`.
     ufunc : numpy.ufunc or None
@@ -103,13 +103,13 @@ class Op(Callee):
         self.aliases = tuple(aliases)
         self.level = level
         self.operator = (
-            ""  # the dispatcher's: the operator whose loops the type slots may run, by its method's name: "add"
+            ""  # the dispatcher's: the operator of the type slots that may run its loops, by its method's name: "add"
         )
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (
-            EVERYTHING  # the tape's: what the rule looks at, None without a gradient
+            EVERYTHING  # the tape's: the values that the rule looks at, None without a gradient
         )
-        self.refused = False  # the tape's: whether who asks for a gradient is told that there is none
+        self.refused = False  # the tape's: whether a request for a gradient is refused
         self._entry = OpEntry(name)
         if ufunc is not None:
             self._compute_by(ufunc, getattr(infer, "ufunc", None) is not ufunc, compute is ufunc)
@@ -172,7 +172,7 @@ class Op(Callee):
             )
 
     def _follow(self, key: str, value: Any, level: int) -> None:
-        """Let what the dispatcher looks at be what an attribute says."""
+        """Let the dispatcher's own field follow an attribute."""
         if key.startswith("compute:"):
             self._replace(key.removeprefix("compute:"), value, level)
         elif key == "infer":
@@ -189,7 +189,7 @@ class Op(Callee):
             setattr(self, key, tuple(value))
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
-        """Compute by `compute` what was computed some faster way."""
+        """Compute by `compute` in place of some faster way."""
         faster = FASTER.get(kind)
         if faster is not None:
             self._entry.remove_attribute(faster, level)
@@ -206,7 +206,7 @@ class Op(Callee):
         return tuple(each.dtype for each in (inferred if isinstance(inferred, tuple) else (inferred,)))
 
     def _results_of(self, avals: Sequence[Aval], attributes: dict[str, Any]) -> tuple[Aval, ...]:
-        """Return what the rule says of the results, for attributes that the op has: rules that take any would swallow others."""
+        """Return the rule's answer on the results, for attributes that the op has: rules that take any would swallow others."""
         if attributes:
             names = self._entry.attribute("attribute_names", None)
             if names is not None and not attributes.keys() <= set(names):
@@ -237,7 +237,7 @@ class Op(Callee):
         return default
 
     def include(self, group: str | Group) -> Op:
-        """Make the op a member of a group, and return it: what is said of the group is said of the op.
+        """Make the op a member of a group, and return it: the group's statements hold for the op.
 
         Examples
         --------
@@ -251,7 +251,7 @@ class Op(Callee):
         return self
 
     def describe(self, text: str) -> Op:
-        """Say in words what the op does, and return it.
+        """Describe the op in words, and return it.
 
         Examples
         --------
@@ -263,14 +263,14 @@ class Op(Callee):
         self._entry.describe(text)
         return self
 
-    def add_argument(self, name: str, type: str, text: str) -> Op:  # noqa: A002 - what it is
-        """Say in words what an argument is, and return the op: see `describe`."""
+    def add_argument(self, name: str, type: str, text: str) -> Op:  # noqa: A002 - the subject
+        """Describe an argument in words, and return the op: see `describe`."""
         self._entry.add_argument(name, type, text)
         return self
 
     @property
     def docstring(self) -> str:
-        """What `describe` and `add_argument` have said, as numpydoc has it."""
+        """The words of `describe` and `add_argument`, in numpydoc's form."""
         return self._entry.docstring()
 
     @property
@@ -280,7 +280,7 @@ class Op(Callee):
 
 
 class Group:
-    """Ops that share attributes: each that is included, later too, gets what is said of the group.
+    """Ops that share attributes: each that is included, later too, gets the group's statements.
 
     Made by `group`.
 
@@ -323,7 +323,7 @@ class Group:
 
     @property
     def members(self) -> tuple[Op, ...]:
-        """The members, in the order in which they came."""
+        """The members, in their order of arrival."""
         return tuple(self._entry.members())
 
     def __repr__(self) -> str:

@@ -112,7 +112,7 @@ def axis_tuple(axis: Axis, ndim: int | UnknownRank) -> Shape:
         return _every(ndim)
     if is_index(axis):
         return (axis_index(axis, ndim),)
-    if axis.__class__ is tuple and axis == _every(ndim):  # given by whoever has called this already
+    if axis.__class__ is tuple and axis == _every(ndim):  # given by an earlier call of this
         return _every(ndim)
     try:
         found = [operator.index(each) for each in axis]
@@ -155,7 +155,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def resolve_shape(shape: AnyShape, size: int, old: Shape) -> Shape:
-    """Return the shape with a single -1 replaced by what is left of `size` elements; ValueError if it cannot fit."""
+    """Return the shape with a single -1 replaced by the rest of `size` elements; ValueError if it cannot fit."""
     if shape.__class__ is int and shape in (size, -1):
         return (size,)
     new = as_shape(shape)
@@ -201,7 +201,7 @@ def reshape_strides(shape: Shape, strides: Shape, itemsize: int, new: Shape) -> 
             return None
         result.extend(step * math.prod(new[k + 1 : j + 1]) for k in range(cut, j + 1))
         i, j = i + 1, j + 1
-    # Whatever is left of `new` has length 1, where any stride will do.
+    # The rest of `new` has length 1, where any stride will do.
     return (*result, *(itemsize,) * (len(new) - len(result)))
 
 

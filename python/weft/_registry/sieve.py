@@ -1,7 +1,7 @@
-"""What NumPy and Python refuse, as errors of weft: each is also of the built-in class that it was, and has the original as its cause.
+"""Refusals of NumPy and Python as errors of weft: each is also of the built-in class that it was, and has the original as its cause.
 
-Errors are sifted where calls enter (`weft._call.dispatch.carry`, `ArrayFunction`, `sieved`) and where hosted ops end. What a user's code has raised is
-its own: there a frame of the traceback is neither weft's nor NumPy's.
+Errors are sifted where calls enter (`weft._call.dispatch.carry`, `ArrayFunction`, `sieved`) and where hosted ops end.
+An error of a user's code stays as it is: there a frame of the traceback is neither weft's nor NumPy's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: From what is refused to weft's class for it, the narrower ones first.
+#: From refusals to weft's classes for them, the narrower ones first.
 _CLASSES: tuple[tuple[type[Exception], type[WeftError]], ...] = (
     (np.linalg.LinAlgError, LinAlgError),
     (np.exceptions.AxisError, AxisError),
@@ -69,14 +69,14 @@ def sifted(error: BaseException) -> BaseException:
 
 
 def _keyword(error: BaseException) -> str:
-    """Return what a message adds on an argument that has another name here."""
+    """Return a message's addition on an argument that has another name here."""
     said = str(error)
     given = said.rpartition("unexpected keyword argument ")[2].strip("'") if isinstance(error, TypeError) else ""
     return f": write {_KEYWORDS[given]}=" if given in _KEYWORDS else ""
 
 
 def _is_ours(traceback: TracebackType | None) -> bool:
-    """Return whether all code between here and what was refused is weft's or NumPy's."""
+    """Return whether all code between here and the refusal is weft's or NumPy's."""
     while traceback is not None:
         name: Any = traceback.tb_frame.f_globals.get("__name__")
         if not isinstance(name, str) or name.partition(".")[0] not in _OURS:

@@ -24,12 +24,12 @@ class Symbolic:
     __slots__ = ()
 
 
-class Composing(Exception):  # noqa: N818 - no error: the way from an operand that is a symbol to who composes
+class Composing(Exception):  # noqa: N818 - no error: the way from an operand that is a symbol to the composer
     """An operand is a symbol: the call is a node, and nothing is pushed."""
 
 
 class UnknownFactError(GraphError):
-    """A function asks for a shape or a dtype that is not known of a symbol: who can wait until it is makes a node of the call."""
+    """A function asks for a symbol's unknown shape or dtype: a caller that can wait until it is known makes a node of the call."""
 
 
 class MixedOperandsError(GraphError):
@@ -59,7 +59,7 @@ class UnknownRank:
         self._name = name
 
     def __str__(self) -> str:
-        """Return what is to be done about it."""
+        """Return the advice on it."""
         return (
             f"the number of axes of {self._name!r} is not known here: give the variables shapes, as in "
             "weft.symbol.Variable('x', shape=(2, 3))"
@@ -86,7 +86,7 @@ def is_symbol(x: object) -> bool:
 
 
 def deferring(name: str, function: F) -> F:
-    """Return a function which makes one node of a call on symbols of which it knows too little to make its own nodes.
+    """Return a function which makes one node of a call, if it knows too little of its symbols to make nodes of its own.
 
     Examples
     --------
@@ -138,5 +138,8 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: ob
     ['x']
     """
     if out is not None:
-        raise GraphError(f"{op.name}() of symbols has no out=: what is written where is decided when it is bound")
+        raise GraphError(
+            f"{op.name}() of symbols has no out=: what is written where is decided when it is bound; under weft.vmap results are new"
+            " arrays"
+        )
     return hooks.compose(op, arrays, attributes)

@@ -176,13 +176,7 @@ class _Again:
             answer = {(each, index): gradient for each, index, gradient in walk(heads, wanted, heard=heard)}
         return (*(answer.get((each, 0)) for each in nodes), *(answer.get(entry) for entry in self._outside))
 
-    def _computed(
-        self,
-        node: Any,
-        grads: Sequence[Any],
-        *,
-        heard: bool,
-    ) -> tuple[list[NDArray], list[TapeNode]]:
+    def _computed(self, node: Any, grads: Sequence[Any], *, heard: bool) -> tuple[list[NDArray], list[TapeNode]]:
         """Call the function again; return its results, and the nodes of its arguments."""
         saved = iter(node.inputs)
         arrays = [next(saved) if x is None else x for x in self._others]

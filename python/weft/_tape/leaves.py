@@ -88,9 +88,14 @@ requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc
 setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - the class is made elsewhere, without it
 
 
+def is_constant(x: object) -> bool:
+    """Return whether a value has no gradient, being no array and no floating-point number."""
+    return isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None
+
+
 def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums") -> tuple[NDArray, TapeNode]:
     """Return a new handle on an array-like, and the node for its gradient."""
-    if isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None:
+    if is_constant(x):
         raise GradientError(
             f"{name} is {x!r}, and only arrays of floating-point or complex numbers, and such numbers, have gradients: "
             f"write 2.0 for 2, or {instead}"
@@ -126,6 +131,7 @@ no_gradient("stop_gradient")
 
 _op.set_attribute("inplace_identity", [True])
 _op.set_attribute("infer_shape", "like_first")
+_op.set_attribute("batch", "broadcast")
 _op.set_attribute("infer_type", "same")
 _op.set_attribute("view", _constant)
 _op.set_attribute("shares_memory", value=True)

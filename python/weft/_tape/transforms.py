@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 import numpy as np
 
+from weft._call.operands import as_array
 from weft._core import NDArray, TapeNode, tape_entry, tape_walk
-from weft._ops.creation import zeros_like
+from weft._ops.creation import ones_like, zeros_like
 from weft._registry import hooks
+from weft._registry.levels import LEVELS, Examples, held, inside, is_array, raised, shown, within
 from weft._tape.backward import Head, head_of, like, walk
-from weft._tape.leaves import apart, as_leaf
+from weft._tape.leaves import apart, as_leaf, is_constant
 from weft._tape.modes import listening
 from weft._tape.pytree import flatten, map_arrays
 from weft.errors import ArgumentTypeError, GradientError
@@ -33,11 +35,7 @@ def check_function(usage: str, fn: object) -> None:
         raise ArgumentTypeError(f"{name}() takes a function, not {type(fn).__name__}: write weft.{usage}")
 
 
-def grad(
-    fn: Callable[P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-) -> Callable[P, Any]:
+def grad(fn: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that returns the gradients of `fn`, which returns a scalar.
 
     Parameters
@@ -82,9 +80,7 @@ def grad(
 
 
 def value_and_grad(
-    fn: Callable[P, R],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
+    fn: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[P, tuple[R, Any]]:
     """Return a function that returns the results of `fn` and its gradients; parameters as in `grad`.
 
@@ -124,7 +120,7 @@ def value_and_grad(
 
 
 def _scalar(y: Any, fn: Callable[..., Any]) -> Any:
-    if isinstance(y, NDArray):
+    if is_array(y):
         if y.size != 1:
             raise GradientError(
                 f"grad() takes functions that return a scalar, and this one returned an array of shape {y.shape}: use "
@@ -155,7 +151,7 @@ def _scalar(y: Any, fn: Callable[..., Any]) -> Any:
 
 def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:
     """Reject a result with values and no array: all its gradients would be zeros."""
-    kinds = {type(leaf).__name__: isinstance(leaf, NDArray) for leaf in flatten(result)[0]}
+    kinds = {type(leaf).__name__: is_array(leaf) for leaf in flatten(result)[0]}
     if kinds and not any(kinds.values()):
         name = getattr(fn, "__name__", "the function")
         raise GradientError(
@@ -163,23 +159,30 @@ def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:
         )
 
 
+def entry(x: Any) -> tuple[TapeNode, int] | None:
+    """Return the node that made an array, and the number of the result."""
+    own = held(x)
+    return tape_entry(own) if isinstance(own, NDArray) else None
+
+
 class _Call:
-    """One call of a function over new leaves."""
+    """One call of a function over new leaves. Under `weft.vmap` they are those of all examples, each with a gradient of its own."""
 
     def __init__(
         self, fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any], places: Sequence[int], *, has_aux: bool
     ) -> None:
         given = list(args)
+        self._levels = LEVELS.get()
         self.nodes: list[TapeNode] = []
-        self.handles: list[NDArray] = []
+        self.handles: list[Any] = []
         self._builds: list[tuple[Callable[[list[Any]], Any], int]] = []
         for place in places:
             leaves, build = flatten(given[place])
             if len(leaves) == 1 and leaves[0] is given[place]:
-                made = [as_leaf(leaves[0], f"argument {place}")]
+                made = [self.leaf(leaves[0], f"argument {place}")]
             else:
-                within = (f"what argument {place} holds", "give it in an argument that argnums does not name")
-                made = [as_leaf(leaf, *within) for leaf in leaves]
+                where = (f"what argument {place} holds", "give it in an argument that argnums does not name")
+                made = [self.leaf(leaf, *where) for leaf in leaves]
             self.handles.extend(handle for handle, _ in made)
             self.nodes.extend(node for _, node in made)
             self._builds.append((build, len(made)))
@@ -197,10 +200,32 @@ class _Call:
         self.result: Any = returned
         self.value = map_arrays(self._outer, returned)
 
+    def leaf(self, x: Any, name: str, *instead: str) -> tuple[Any, TapeNode]:
+        """Return a new leaf and its node."""
+        if not self._levels or is_constant(x):
+            return as_leaf(x, name, *instead)
+        array = x if isinstance(x, Examples) else as_array(x)
+        handle, node = as_leaf(raised(array, self._levels), name, *instead)
+        return self.shown(handle), node
+
     def _outer(self, x: Any) -> Any:
         """Return a result for the code outside of the call: without the leaves of this call."""
-        found = tape_entry(x) if isinstance(x, NDArray) else None
-        return apart(x) if found is None or not tape_walk([found[0]], self.nodes)[2] else x
+        found = entry(x)
+        return within(x, apart) if found is None or not tape_walk([found[0]], self.nodes)[2] else x
+
+    def _head(self, y: Any, dy: Any) -> Head:
+        """Return the start of a walk from a result."""
+        if isinstance(dy, Examples) and dy.level not in self._levels:
+            raise GradientError(
+                "the gradient of a result is one of many examples, and the function was called outside of weft.vmap: call vjp() "
+                "inside, as in weft.vmap(lambda dy: weft.vjp(fn, x)[1](dy))"
+            )
+        if not self._levels:
+            return head_of(y, dy)
+        own = raised(y, self._levels)
+        if dy is None:
+            return head_of(own, ones_like(own))
+        return head_of(own, raised(dy if isinstance(dy, Examples) else as_array(dy), self._levels))
 
     def build(self, found: list[Any]) -> tuple[Any, ...]:
         """Return one structure for each argument."""
@@ -211,14 +236,23 @@ class _Call:
         """Return the gradients in the arguments' structures, given those of each result."""
         heads: list[Head] = []
         for y, dy in zip(flatten(self.result)[0], dys, strict=True):
-            if isinstance(y, NDArray) and tape_entry(y) is not None:
-                heads.append(head_of(y, dy))
-        with listening(mode=True):
+            if entry(y) is not None:
+                heads.append(self._head(y, dy))
+        with listening(mode=True), inside(()):
             by_node = {node: gradient for node, _, gradient in walk(heads, self.nodes, retain=retain, heard=heard)}
             found = [by_node.get(node) for node in self.nodes]
-            return self.build(
-                [zeros_like(x) if each is None else each for each, x in zip(found, self.handles, strict=True)]
-            )
+            made = [zeros_like(held(x)) if each is None else each for each, x in zip(found, self.handles, strict=True)]
+        return self.build([self.shown(each) for each in made])
+
+    def shown(self, x: NDArray) -> Any:
+        """Return what the function sees of an array of all examples."""
+        return shown(x, self._levels)
+
+    def tangent(self, change: Any, x: Any) -> NDArray:
+        """Return a change of `x`, of all examples."""
+        if self._levels:
+            change = raised(change if isinstance(change, Examples) else as_array(change), self._levels)
+        return like(change, held(x), "a tangent")
 
 
 def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -258,10 +292,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
 
 
 def jvp(
-    fn: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool = False,
+    fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Call `fn` and return its result with the result's change for a change of the arguments.
 
@@ -291,17 +322,21 @@ def jvp(
     _check_arrays("jvp", call.result, fn)
     changes = _matching(call.build(list(call.handles)), tuple(tangents), "tangents")
     results, build = flatten(call.result)
-    made = [as_leaf(zeros_like(apart(y)), "a result") for y in results]
+    made = [call.leaf(zeros_like(within(y, apart)), "a result") for y in results]
     with listening(mode=True):
         gradients = flatten(call.gradients([handle for handle, _ in made], retain=True, heard=True))[0]
         heads = [
-            (*found, like(change, gradient, "a tangent"))
+            (*found, call.tangent(change, gradient))
             for gradient, change in zip(gradients, changes, strict=True)
-            if (found := tape_entry(gradient)) is not None
+            if (found := entry(gradient)) is not None
         ]
-        by_node = {node: change for node, _, change in walk(heads, [node for _, node in made])}
+        with inside(()):
+            by_node = {node: change for node, _, change in walk(heads, [node for _, node in made])}
         changed = [by_node.get(node) for _, node in made]
-        moved = [zeros_like(apart(y)) if each is None else each for each, y in zip(changed, results, strict=True)]
+        moved = [
+            zeros_like(within(y, apart)) if each is None else call.shown(each)
+            for each, y in zip(changed, results, strict=True)
+        ]
     return (call.value, build(moved), call.aux) if has_aux else (call.value, build(moved))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weft._call.operands import as_array
 from weft._core import NDArray, tape_hears, tape_keep, tape_note
 from weft._registry import hooks
+from weft._registry.levels import is_examples
 from weft._registry.symbol_hook import is_symbol
 from weft._tape.modes import paused
 from weft._tape.pytree import several
@@ -78,7 +79,8 @@ class Operator:
     def __call__(self, *arrays: Any) -> Any:
         """Compute the results; the tape hears one op with `backward` as its gradient. Over symbols, compose one."""
         if any(map(is_symbol, arrays)):
-            return hooks.apply_operator(self, arrays)
+            applied = hooks.apply_to_examples if any(map(is_examples, arrays)) else hooks.apply_operator
+            return applied(self, arrays)
         like = next((x for x in arrays if isinstance(x, NDArray)), None)
         given = tuple(x if isinstance(x, NDArray | bool | int | float | complex) else as_array(x, like) for x in arrays)
         if not tape_hears(given):

@@ -189,12 +189,7 @@ def _fill(
 
 
 def _write_names(
-    axes: Any,
-    views: Views,
-    boxes: _Boxes,
-    colours: npt.NDArray[np.str_],
-    waits: npt.NDArray[np.bool_],
-    pixel: float,
+    axes: Any, views: Views, boxes: _Boxes, colours: npt.NDArray[np.str_], waits: npt.NDArray[np.bool_], pixel: float
 ) -> None:
     """Write names where there is room, into the widest boxes first."""
     for at in np.argsort(-boxes.width, kind="stable")[:_NAMED].tolist():

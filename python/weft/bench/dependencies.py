@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from time import perf_counter_ns
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weft.bench.patterns import State, make_program, serial_digest
-from weft.bench.samples import Job, VerificationError, watched
+from weft.bench.samples import Job, VerificationError, timed, watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from weft.bench.runners import Runner
     from weft.bench.settings import Settings
@@ -38,7 +38,7 @@ def _jobs(table: str, runners: Sequence[Runner], settings: Settings, unit: int) 
                     _verify(runner, pattern, settings.verify_ops)
                     run = runner.prepare(make_program(pattern, settings.callable_ops), None)
                     run()
-                jobs.append(Job(table, pattern, runner.name, _per_op(run, settings.callable_ops, unit)))
+                jobs.append(Job(table, pattern, runner.name, partial(timed, run, settings.callable_ops * unit)))
     return jobs
 
 
@@ -55,14 +55,3 @@ def _verify(runner: Runner, pattern: str, ops: int) -> None:
     runner.prepare(program, state)()
     if state.digest() != serial_digest(pattern, ops):
         raise VerificationError(f"{runner.name}, {pattern}: not in serial order")
-
-
-def _per_op(run: Callable[[], None], ops: int, unit: int) -> Callable[[], list[float]]:
-    """Return a repetition that times ``run``, per op, in units of so many nanoseconds."""
-
-    def repetition() -> list[float]:
-        start = perf_counter_ns()
-        run()
-        return [(perf_counter_ns() - start) / unit / ops]
-
-    return repetition

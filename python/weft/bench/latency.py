@@ -74,41 +74,32 @@ def _pause() -> None:
         pass
 
 
-def _stamp_latency(slot: Slot, push: Callable[[], object], samples: int) -> list[float]:
-    """Return microseconds from before a push to the stamp that its callable leaves."""
+def _sampled(slot: Slot, push: Callable[[], object], samples: int, took: Callable[[int, int, int], int]) -> list[float]:
+    """Return microseconds: ``took(start, seen, number)`` of a push, the sight of its op's number, and that number."""
     found: list[float] = []
     for _ in range(samples):
         slot.clear()
         start = perf_counter_ns()
         push()
-        slot.spin()
-        found.append((slot.number() - start) / 1000)
+        seen = slot.spin()
+        found.append(took(start, seen, slot.number()) / 1000)
         _pause()
     return found
+
+
+def _stamp_latency(slot: Slot, push: Callable[[], object], samples: int) -> list[float]:
+    """Return microseconds from before a push to the stamp that its callable leaves."""
+    return _sampled(slot, push, samples, lambda start, _seen, stamp: stamp - start)
 
 
 def flag_latency(slot: Slot, push: Callable[[], object], samples: int) -> list[float]:
     """Return microseconds from before a push until the main thread, which keeps the GIL, sees its native op's flag."""
-    found: list[float] = []
-    for _ in range(samples):
-        slot.clear()
-        start = perf_counter_ns()
-        push()
-        found.append((slot.spin() - start) / 1000)
-        _pause()
-    return found
+    return _sampled(slot, push, samples, lambda start, seen, _flag: seen - start)
 
 
 def _exp_duration(slot: Slot, push: Callable[[], object], samples: int) -> list[float]:
     """Return microseconds that the op's own clock saw ``np.exp`` take."""
-    found: list[float] = []
-    for _ in range(samples):
-        slot.clear()
-        push()
-        slot.spin()
-        found.append(slot.number() / 1000)
-        _pause()
-    return found
+    return _sampled(slot, push, samples, lambda _start, _seen, took: took)
 
 
 def _exp_op(slot: Slot) -> Callable[[], None]:

@@ -143,21 +143,14 @@ def _pushes(stack: ExitStack, native: NativeOps | None, settings: Settings) -> l
     return own + peer_push_jobs(counter, pool, native, settings)
 
 
-def _outside(_stack: ExitStack, _native: NativeOps | None, _settings: Settings) -> list[Job]:
+def _plain(jobs: Callable[[Settings], list[Job]]) -> _Make:
+    """Return the maker of jobs that nothing has to be opened for."""
+    return lambda _stack, _native, settings: jobs(settings)
+
+
+def _outside(_settings: Settings) -> list[Job]:
     """Return none: these are in C++ and Rust alone."""
     return []
-
-
-def _inference(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
-    return inference_jobs(settings)
-
-
-def _training(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
-    return training_jobs(settings)
-
-
-def _chains(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
-    return chain_jobs(settings)
 
 
 def _latencies(stack: ExitStack, native: NativeOps | None, settings: Settings) -> list[Job]:
@@ -172,11 +165,11 @@ _PARTS: dict[str, dict[str, _Make]] = {
     "B": {"B": _callables, "push": _pushes},
     "E": {"E": _latencies},
     "M": {
-        "M inference": _inference,
-        "M training": _training,
-        "M fit": _outside,
-        "M offsets": _outside,
+        "M inference": _plain(inference_jobs),
+        "M training": _plain(training_jobs),
+        "M fit": _plain(_outside),
+        "M offsets": _plain(_outside),
     },
-    "N": {"N": _chains},
-    "R": {"R replay": _outside},
+    "N": {"N": _plain(chain_jobs)},
+    "R": {"R replay": _plain(_outside)},
 }

@@ -124,10 +124,15 @@ class State:
         return f"{folded:016x}"
 
 
-@cache
-def serial_digest(pattern: str, ops: int) -> str:
-    """Return the digest of the program run op by op."""
-    state = State(make_program(pattern, ops))
-    for op_id in range(ops):
+def digest_of(program: Program) -> str:
+    """Return the digest of a program run op by op."""
+    state = State(program)
+    for op_id in range(len(program.ops)):
         state.step(op_id)
     return state.digest()
+
+
+@cache
+def serial_digest(pattern: str, ops: int) -> str:
+    """Return the digest of the pattern's program."""
+    return digest_of(make_program(pattern, ops))

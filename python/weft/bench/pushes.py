@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from weft.bench.patterns import make_program
 from weft.bench.peers.counter_engine import CounterEngine, Variable
 from weft.bench.runners import bind, no_op
-from weft.bench.samples import Job
+from weft.bench.samples import Job, timed_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,16 +63,17 @@ def _push_alone(
     return repetition
 
 
-def _pairs(once: Callable[[], object], n: int) -> Callable[[], list[float]]:
-    """Return a repetition that calls ``once`` (a push and its wait) ``n`` times."""
+def _pairs(kind: str, name: str, once: Callable[[], object], settings: Settings) -> Job:
+    """Return the job that calls ``once``, a push and its wait, many times."""
+    return Job("push", f"push + wait, {kind}", name, partial(timed_calls, once, settings.pairs, 1000))
 
-    def repetition() -> list[float]:
-        start = perf_counter_ns()
-        for _ in range(n):
-            once()
-        return [(perf_counter_ns() - start) / 1000 / n]
 
-    return repetition
+def _alone(name: str, engine: _Pushes[_V], new_variable: Callable[[], _V], settings: Settings) -> list[Job]:
+    """Return the jobs that time pushes by themselves on an engine with one worker."""
+    return [
+        Job("push", f"push alone, {pattern}", name, _push_alone(engine, new_variable, pattern, settings.push_ops))
+        for pattern in ("chain", "independent")
+    ]
 
 
 def _from_threads(engine: weft.Engine, native: NativeOps, pushers: int, n: int) -> Callable[[], list[float]]:
@@ -103,15 +105,7 @@ def _from_threads(engine: weft.Engine, native: NativeOps, pushers: int, n: int) 
 
 def weft_push_jobs(engine: weft.Engine, single: weft.Engine, native: NativeOps | None, settings: Settings) -> list[Job]:
     """Return weft's jobs; ``single`` is an engine with one worker."""
-    jobs = [
-        Job(
-            "push",
-            f"push alone, {pattern}",
-            "weft",
-            _push_alone(single, single.new_variable, pattern, settings.push_ops),
-        )
-        for pattern in ("chain", "independent")
-    ]
+    jobs = _alone("weft", single, single.new_variable, settings)
     variable = engine.new_variable()
     mutates = (variable,)
 
@@ -119,7 +113,7 @@ def weft_push_jobs(engine: weft.Engine, single: weft.Engine, native: NativeOps |
         engine.push(no_op, (), mutates)
         engine.wait_for_var(variable)
 
-    jobs.append(Job("push", "push + wait, callable", "weft", _pairs(callable_pair, settings.pairs)))
+    jobs.append(_pairs("callable", "weft", callable_pair, settings))
     if native is None:
         return jobs
     address = native.no_op_address
@@ -128,7 +122,7 @@ def weft_push_jobs(engine: weft.Engine, single: weft.Engine, native: NativeOps |
         engine.push_native(address, 0, (), mutates)
         engine.wait_for_var(variable)
 
-    jobs.append(Job("push", "push + wait, native op", "weft", _pairs(native_pair, settings.pairs)))
+    jobs.append(_pairs("native op", "weft", native_pair, settings))
     jobs += [
         Job(
             "threads",
@@ -145,26 +139,10 @@ def peer_push_jobs(
     single: CounterEngine, pool: ThreadPoolExecutor, native: NativeOps | None, settings: Settings
 ) -> list[Job]:
     """Return the peers' jobs; ``single`` is a counter engine with one worker."""
-    jobs = [
-        Job(
-            "push",
-            f"push alone, {pattern}",
-            "counter engine",
-            _push_alone(single, Variable, pattern, settings.push_ops),
-        )
-        for pattern in ("chain", "independent")
-    ]
-    submit = pool.submit
-
-    def callable_pair() -> None:
-        submit(no_op).result()
-
-    jobs.append(Job("push", "push + wait, callable", "ThreadPoolExecutor", _pairs(callable_pair, settings.pairs)))
+    jobs = _alone("counter engine", single, Variable, settings)
+    submit, peer = pool.submit, "ThreadPoolExecutor"
+    jobs.append(_pairs("callable", peer, lambda: submit(no_op).result(), settings))
     if native is not None:
         ctypes_no_op = native.no_op
-
-        def native_pair() -> None:
-            submit(ctypes_no_op, 0).result()
-
-        jobs.append(Job("push", "push + wait, native op", "ThreadPoolExecutor", _pairs(native_pair, settings.pairs)))
+        jobs.append(_pairs("native op", peer, lambda: submit(ctypes_no_op, 0).result(), settings))
     return jobs

@@ -44,10 +44,7 @@ def _best(samples: Samples) -> list[list[str]]:
         own = [row for row in samples.rows(table) if row in _OWN]
         peers = [*(row for row in samples.rows(table) if row == "OpenMP"), None]
         rows += [
-            [
-                f"{table}: {row} / {peer or 'best peer'}",
-                *(_ratio(samples, table, case, row, peer) for case in cases),
-            ]
+            [f"{table}: {row} / {peer or 'best peer'}", *(_ratio(samples, table, case, row, peer) for case in cases)]
             for row in own
             for peer in peers
         ]

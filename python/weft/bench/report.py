@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from weft._command.tables import show
+from weft._command.tables import show_all
 from weft.bench.ratios import ratio_grids
 from weft.bench.tables import TABLES, grid
 
@@ -40,9 +40,7 @@ class Report:
 
     def print(self) -> None:
         """Print the machine and every table."""
-        show("Machine", [[name, value] for name, value in self._machine.items()], header=False)
-        for title, rows in self.grids():
-            show(title, rows)
+        show_all(self._machine, self.grids())
 
     def json(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
@@ -51,8 +49,5 @@ class Report:
             "settings": asdict(self._settings),
             "units": {table.key: table.unit for table in TABLES},
             "tables": self._samples.json(),
-            "missing": [
-                {"table": table, "implementation": name, "reason": reason}
-                for (table, name), reason in self._samples.missing.items()
-            ],
+            "missing": self._samples.reasons(),
         }

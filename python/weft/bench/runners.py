@@ -90,14 +90,13 @@ class WeftRunner:
         self._engine.close()
 
 
-class NativeRunner:
+class NativeRunner(WeftRunner):
     """`weft.Engine.push_native`; ops that step a state are C's only by their calling convention."""
 
     name = NATIVE_WEFT
-    patterns = PATTERNS
 
     def __init__(self, engine: weft.Engine, native: NativeOps) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._native = native
         self._kept_alive: list[object] = []
 
@@ -126,10 +125,6 @@ class NativeRunner:
             engine.wait_for_all()
 
         return run
-
-    def close(self) -> None:
-        """See `Runner`."""
-        self._engine.close()
 
 
 class CounterRunner:

@@ -7,6 +7,7 @@ import gc
 import statistics
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ class Samples:
         """Return the columns of a table."""
         return list(dict.fromkeys(key[2] for key in self.values if key[0] == table))
 
+    def reasons(self) -> list[dict[str, str]]:
+        """Return the reasons of missing rows as JSON has them."""
+        return [
+            {"table": table, "implementation": name, "reason": reason} for (table, name), reason in self.missing.items()
+        ]
+
     def json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the cells of each table as JSON has them."""
         cells: dict[str, list[dict[str, Any]]] = {}
@@ -90,6 +97,23 @@ def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[
             tick(job)
             with watched(), quiet():
                 samples.add(job, job.run())
+
+
+def timed(body: Callable[[], object], per: float, finish: Callable[[], object] | None = None) -> list[float]:
+    """Return one repetition: the nanoseconds of `body`, and of `finish` behind it, divided by `per`."""
+    start = perf_counter_ns()
+    body()
+    if finish is not None:
+        finish()
+    return [(perf_counter_ns() - start) / per]
+
+
+def timed_calls(body: Callable[[], object], count: int, per: float) -> list[float]:
+    """Return one repetition: the nanoseconds of a call of `body`, on average over `count`, divided by `per`."""
+    start = perf_counter_ns()
+    for _ in range(count):
+        body()
+    return [(perf_counter_ns() - start) / per / count]
 
 
 @contextmanager

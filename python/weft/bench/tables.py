@@ -19,7 +19,7 @@ class Table:
     key: str
     title: str
     unit: str
-    statistics: tuple[str, ...]
+    statistics: tuple[str, ...] = ("minimum", "median")
 
     @property
     def heading(self) -> str:
@@ -28,31 +28,18 @@ class Table:
 
 
 TABLES = (
-    Table("floors", "Floors", "ns per call", ("minimum", "median")),
-    Table("A", "A. Native no-op ops with dependencies, push and run", "ns per op", ("minimum", "median")),
-    Table("B", "B. Python no-op callables with dependencies, push and run", "us per op", ("minimum", "median")),
-    Table("push", "Push by itself, push and wait", "us", ("minimum", "median")),
+    Table("floors", "Floors", "ns per call"),
+    Table("A", "A. Native no-op ops with dependencies, push and run", "ns per op"),
+    Table("B", "B. Python no-op callables with dependencies, push and run", "us per op"),
+    Table("push", "Push by itself, push and wait", "us"),
+    Table("threads", "Pushes from several threads on disjoint variables, push and run", "us per op"),
+    Table("C return", "C. c = a + b, n float32: time to return", "us"),
+    Table("C", "C. c = a + b, n float32: per op of 1,000 independent ones, with the final wait", "us per op"),
     Table(
-        "threads", "Pushes from several threads on disjoint variables, push and run", "us per op", ("minimum", "median")
-    ),
-    Table("C return", "C. c = a + b, n float32: time to return", "us", ("minimum", "median")),
-    Table(
-        "C",
-        "C. c = a + b, n float32: per op of 1,000 independent ones, with the final wait",
-        "us per op",
-        ("minimum", "median"),
+        "D", "D. 8 chains of 20 element-wise ops on 1e6 float32 and two products of 1024 rows, written serially", "ms"
     ),
     Table(
-        "D",
-        "D. 8 chains of 20 element-wise ops on 1e6 float32 and two products of 1024 rows, written serially",
-        "ms",
-        ("minimum", "median"),
-    ),
-    Table(
-        "F",
-        "F. Functions of 150 element-wise ops on n float32 called again, each call with its wait",
-        "us per call",
-        ("minimum", "median"),
+        "F", "F. Functions of 150 element-wise ops on n float32 called again, each call with its wait", "us per call"
     ),
     Table("M inference", "M. Memory that networks are planned in, inference", "MB", ("minimum",)),
     Table("M training", "M. Memory that networks are planned in, training", "MB", ("minimum",)),
@@ -60,15 +47,14 @@ TABLES = (
         "M fit", "M. MiniMalloc's instances, offsets by rule: the arena over the peak of live bytes", "x", ("minimum",)
     ),
     Table("M offsets", "M. MiniMalloc's instances: time of a plan", "ms", ("minimum",)),
-    Table("N", "N. A chain of 100,000 ops as a symbol", "s", ("minimum", "median")),
-    Table("R replay", "R. Graphs of native no-op ops, built before and run again", "ns per op", ("minimum", "median")),
+    Table("N", "N. A chain of 100,000 ops as a symbol", "s"),
+    Table("R replay", "R. Graphs of native no-op ops, built before and run again", "ns per op"),
     Table(
         "R",
         "R. Functions called again, each call with its wait: 100 element-wise ops on n float32, one op on 16",
         "us per call",
-        ("minimum", "median"),
     ),
-    Table("R first", "R. First calls: recorded or compiled, and run", "ms", ("minimum", "median")),
+    Table("R first", "R. First calls: recorded or compiled, and run", "ms"),
     Table("E", "E. Beside a busy main thread", "us", ("median", "mean", "p99")),
 )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentTypeError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft._command.arguments import positive
+from weft._command.arguments import listed, positive
 from weft.bench.settings import TABLES, Settings
 
 if TYPE_CHECKING:
@@ -56,10 +55,7 @@ def settings_of(options: Namespace) -> Settings:
 
 def _names(text: str) -> tuple[str, ...]:
     """Read ``A,B,E`` and the like."""
-    names = tuple(dict.fromkeys(text.upper().split(",")))
-    if not set(names) <= set(TABLES):
-        raise ArgumentTypeError(f"{text!r}: the tables are {', '.join(TABLES)}")
-    return names
+    return listed(text.upper(), TABLES, "tables")
 
 
 def _tables(options: Namespace) -> int:

@@ -72,7 +72,7 @@ def _check_parts(name: str, shape: tuple[int, ...], ranks: int) -> None:
 
 
 def _refuse(*_: Elements, communicator: str, **__: object) -> None:
-    """Stand for a computation: what several ranks compute no rank does alone."""
+    """Stand for a computation: no rank alone computes the result of several."""
     raise CommunicatorTypeError(
         f"a collective of communicator {communicator!r} is carried out for arrays, and not for values"
     )
@@ -122,7 +122,7 @@ def all_to_all(comm: Communicator, x: Any, out: NDArray | None) -> NDArray:
 
 
 def _called(op: Op, comm: Communicator, x: Any, out: NDArray | None, **attributes: Any) -> NDArray:
-    """Check what a communicator is given, and push the op."""
+    """Check a communicator's arguments, and push the op."""
     if is_symbol(x):
         return one(op, x, communicator=comm.name, **attributes)
     comm._refuse()
@@ -224,7 +224,7 @@ def _carry(
     peer: int = 0,
     tag: int = 0,
 ) -> None:
-    """Push what moves elements as they are: by NCCL where they are on a GPU, by MPI elsewhere."""
+    """Push a move of elements as they are: by NCCL where they are on a GPU, by MPI elsewhere."""
     array = target if source is None else source
     assert array is not None, "there is something to move"  # a barrier goes another way
     if array._elsewhere:

@@ -30,22 +30,22 @@ _SOON = 2.0
 class Communicator:
     """Ranks that work together: collectives between them are ops on arrays.
 
-    All ranks make it together, and then call the same collectives in the same order: each call returns immediately,
-    and the ops run one after another on a thread of their own, as soon as what they read is there.
+    All ranks make it together, and then call the same collectives in the same order: each call returns immediately, and
+    the ops run one after another on a thread of their own, as soon as their inputs are there.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm, optional
-        The ranks; all of the job (``MPI.COMM_WORLD``) by default. It is duplicated: what others do on it is not seen here.
+        The ranks; all of the job (``MPI.COMM_WORLD``) by default. It is duplicated: others' calls on it are not seen here.
     name : str, optional
         For messages, traces and saved graphs; the same on all ranks. By default that of `comm`.
     engine : Engine, optional
-        Whose arrays it works on; by default the default one.
+        The engine of its arrays; by default the default one.
     timeout : float, optional
-        Seconds that a rank waits in a collective for the others before it gives up; by default what the environment
-        variable ``WEFT_COMM_TIMEOUT`` says, or 600.
+        Seconds that a rank waits in a collective for the others before it gives up; by default the environment variable
+        ``WEFT_COMM_TIMEOUT``, or 600.
     check : bool, optional
-        Whether the ranks agree on each call before it starts: on its kind, order, shape and dtype. By default what the
+        Whether the ranks agree on each call before it starts: on its kind, order, shape and dtype. By default as the
         environment variable ``WEFT_COMM_CHECK`` says (1 or 0), or not.
 
     Attributes
@@ -65,13 +65,11 @@ class Communicator:
         If there is no mpi4py or no MPI that threads may call, or MPI was initialised before this process was forked;
         or `comm` is none, was freed, or joins two groups.
 
-    Notes
-    -----
-    Arrays in the host's memory go by MPI, arrays on a GPU by NCCL, of which CuPy has the calls: on a stream, and on one
-    device for each communicator.
+    Notes ----- Arrays in the host's memory go by MPI, arrays on a GPU by NCCL, through CuPy's calls: on a stream, and
+    on one device for each communicator.
 
-    A collective that fails, on whichever rank, breaks the communicator on all: what waits for it raises
-    `CommunicatorError`, which names rank, op and line, and so does every later call.
+    A collective that fails, on any rank, breaks the communicator on all: waits for it raise `CommunicatorError`, which
+    names rank, op and line, and so does every later call.
 
     Examples
     --------
@@ -129,7 +127,7 @@ class Communicator:
 
     @property
     def variable(self) -> Variable:
-        """What every collective mutates."""
+        """The variable that every collective mutates."""
         return self._core.variable
 
     @property
@@ -169,12 +167,12 @@ class Communicator:
         return _calls.all_reduce(self, x, op, out)
 
     def broadcast(self, x: NDArray, root: int = 0) -> NDArray:
-        """Give all ranks what one has: `x` of rank `root` is written to `x` of all others, and returned.
+        """Give all ranks one rank's array: `x` of rank `root` is written to `x` of all others, and returned.
 
         Parameters
         ----------
         x : NDArray
-            What to give, or where to write; of one shape and dtype on all ranks.
+            The array to give, or to write to; of one shape and dtype on all ranks.
         root : int, default: 0
             The rank that gives.
         """
@@ -208,7 +206,7 @@ class Communicator:
         return _calls.reduce_scatter(self, x, op, out)
 
     def all_to_all(self, x: NDArray, out: NDArray | None = None) -> NDArray:
-        """Exchange parts: the `i`-th part of the result, along the first axis, is what rank `i` had for this one.
+        """Exchange parts: the `i`-th part of the result, along the first axis, is rank `i`'s part for this one.
 
         Parameters
         ----------
@@ -229,7 +227,7 @@ class Communicator:
         dest : int
             The rank that receives it.
         tag : int, default: 0
-            A number below 16,384, by which the receiver tells messages apart.
+            A number below 16,384, for the receiver to tell messages apart.
         """
         _calls.send(self, x, dest, tag)
 
@@ -239,7 +237,7 @@ class Communicator:
         Parameters
         ----------
         x : NDArray
-            Where to write it, of the shape and dtype of what is sent.
+            Where to write it, of the shape and dtype of the sent array.
         source : int
             The rank that sends it.
         tag : int, default: 0
@@ -259,7 +257,7 @@ class Communicator:
         color : int or None
             Ranks of the same color come into one group; a rank of None into none.
         key : int, default: 0
-            By which the ranks of a group are numbered anew; in the order of this communicator where it is equal.
+            The order of the new numbers of a group's ranks; in the order of this communicator where it is equal.
         name : str, optional
             The name of the group.
 
@@ -300,7 +298,7 @@ class Communicator:
             self._road.token.wait_to_read(timeout)  # the ops are done when their work is on a stream
 
     def close(self) -> None:
-        """Wait for what was pushed, and give MPI's resources back. Later calls raise; closing twice does nothing.
+        """Wait for all pushed calls, and give MPI's resources back. Later calls raise; closing twice does nothing.
 
         Where another rank has broken the communicator, nothing is waited for.
         """
@@ -351,7 +349,7 @@ class Communicator:
 
 
 def _leave_all() -> None:
-    """Tell the other ranks, at the exit, that this one ends, and let go of what still waits for them."""
+    """Tell the other ranks, at the exit, that this one ends, and let go of calls that still wait for them."""
     reason = reason_of_exit()
     own = [_registry.find(name) for name in _registry.names()]
     for comm in own:

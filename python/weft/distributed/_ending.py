@@ -7,7 +7,7 @@ import traceback
 
 
 def reason_of_exit() -> str:
-    """Return the exception that nobody has caught and its line; nothing if there was none."""
+    """Return the uncaught exception and its line; nothing if there was none."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is None:
         return ""

@@ -52,7 +52,7 @@ def _pad(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
 
 
 def _write(result: NDArray, row: NDArray) -> None:
-    """Write elements that lie in a row to an array of whatever shape."""
+    """Write elements that lie in a row to an array of any shape."""
     if result._contiguous:
         copy_cast(view(result, row.shape, row.strides), row)
         return

@@ -167,7 +167,7 @@ def neighbours(comm: Any) -> list[int | None]:
 
 @functools.cache
 def _machine() -> str:
-    """Return what tells machines apart, and containers of one machine, which do not see each other's processes."""
+    """Return the key that tells machines apart, and containers of one machine, which do not see each other's processes."""
     try:
         space = Path("/proc/self/ns/pid").readlink()
     except OSError:
@@ -184,7 +184,7 @@ def checking() -> bool:
 
 
 def time_limit(seconds: float | None) -> float:
-    """Return how long a rank waits for the others: `seconds`, or what ``WEFT_COMM_TIMEOUT`` says."""
+    """Return how long a rank waits for the others: `seconds`, or the value of ``WEFT_COMM_TIMEOUT``."""
     said: object = seconds
     if said is None:
         said = os.environ.get("WEFT_COMM_TIMEOUT") or _PATIENCE

@@ -174,15 +174,15 @@ def push(
     comm : Communicator
         The ranks.
     verb : str
-        What is done, in words.
+        The call, in words.
     work : str
-        Which call it is.
+        The kind of the call.
     count : int
         Elements that a rank gives to each other, or to all.
     target, source : NDArray or None
         Where to and where from, contiguous on a device; in place where there is one alone.
     reduction : str, optional
-        What is computed.
+        The reduction.
     peer : int, default: 0
         The root of a broadcast; the other end of a message.
     tag : int, default: 0
@@ -200,8 +200,8 @@ def push(
     road = _road(comm, array.device)
     call = _Call(work, count * times, kind, operation, peer)
     if work not in {"send", "recv"}:
-        # A kernel of NCCL's that waits for a rank waits for ever. So the ranks meet by MPI first, whose waits have an end;
-        # if they check, they agree there on the contents of these words.
+        # A kernel of NCCL's that waits for a rank waits for ever. So the ranks meet by MPI first: its waits have an
+        # end; if they check, they agree there on the contents of these words.
         comm._core.push(f"{verb} of {array.dtype} {array.shape} on GPUs", "barrier", 0, 0)
     outputs = () if target is None else (target,)
     inputs = () if source is None else (source,)
@@ -232,7 +232,7 @@ def push(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One of NCCL's calls, apart from where its arrays lie. What only moves counts bytes."""
+    """One of NCCL's calls, apart from where its arrays lie. Moves count bytes."""
 
     work: str
     count: int

@@ -19,7 +19,7 @@ def find(name: str) -> Communicator:
     Parameters
     ----------
     name : str
-        What it was called when it was made.
+        Its name from its making.
 
     Raises
     ------
@@ -71,9 +71,9 @@ def unused(name: str) -> str:
 
 
 class Absent:
-    """A communicator that was pickled, in a process that has none of its name: whatever is asked of it is an error.
+    """A communicator that was pickled, in a process that has none of its name: each use of it is an error.
 
-    The error comes where it is used and not where it is unpickled: who carries it, such as a scheduler of Dask, would hide
+    The error comes where it is used and not where it is unpickled: its carrier, such as a scheduler of Dask, would hide
     it behind one of its own.
 
     Parameters
@@ -88,7 +88,7 @@ class Absent:
         self._told = name, rank, size
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Raise CommunicatorError, which says why and what to do; AttributeError for what protocols look for."""
+        """Raise CommunicatorError with the reason and the way out; AttributeError for the names of protocols."""
         if name.startswith("__") or name == "_told":
             raise AttributeError(name)
         self._refuse()
@@ -113,7 +113,7 @@ class Absent:
 
 
 def unpickled(name: str, rank: int, size: int) -> Communicator | Absent:
-    """Return the open communicator of this name, or what stands for it where there is none.
+    """Return the open communicator of this name, or a stand-in where there is none.
 
     Examples
     --------

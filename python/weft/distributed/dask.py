@@ -56,25 +56,25 @@ def get(
     dsk : mapping or collection's graph
         Tasks by key.
     keys : key or list
-        What to compute; lists may be nested.
+        The wanted keys; lists may be nested.
     engine : Engine, optional
-        What runs the tasks; by default the default engine.
+        The engine of the tasks; by default the default one.
     cache : dict, optional
         Results of keys that are known already.
     callbacks : optional
         As for Dask's own schedulers; those of the context are called in any case.
     **_kwargs
-        What Dask's other schedulers take, and this one needs not: ``num_workers``, ``pool`` and the like.
+        Arguments of Dask's other schedulers that this one needs not: ``num_workers``, ``pool`` and the like.
 
     Returns
     -------
     object
-        The value of a key; for a list, a tuple of what its items give.
+        The value of a key; for a list, a tuple of its items' values.
 
     Raises
     ------
     BaseException
-        What a task has raised first, the original object. Tasks that have not begun are left out then.
+        The first exception of a task, the original object. Tasks that have not begun are left out then.
     KeyError
         If a key is not in the graph.
 
@@ -110,7 +110,7 @@ def get(
 
 
 def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], *calls: Any) -> _TaskGraph:
-    """Read a graph; what its older form allows beside calls, keys and lists is left to Dask's own conversion."""
+    """Read a graph; values of its older form beside calls, keys and lists are left to Dask's own conversion."""
     names = {*nodes, *known} if known else nodes
     convert = partial(_spec.convert_legacy_task, None, all_keys=names)
     return _TaskGraph(nodes, wanted, known, _KINDS, _spec.Dict, convert, *calls)

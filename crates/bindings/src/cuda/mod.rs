@@ -28,12 +28,12 @@ pub(crate) mod runtime;
 mod times;
 pub(crate) mod transfers;
 
-use crate::interpreter::devices::{Kind, Locked, Until};
+use crate::interpreter::devices::{Kind, Labelled, Locked, Until};
 use pyo3::prelude::*;
 use std::error::Error;
 use std::time::Duration;
-use weft_array::Array;
-use weft_cuda::{CudaError, fork};
+use weft_array::{Access, Array};
+use weft_cuda::{CudaError, Label, fork};
 use weft_engine::trace::Recording;
 use weft_engine::{Engine, Failure};
 
@@ -41,6 +41,28 @@ use weft_engine::{Engine, Failure};
 pub(crate) struct Cuda;
 
 impl Kind for Cuda {
+    fn owns(&self, array: &Array) -> bool {
+        memory::memory_of(array).is_some()
+    }
+
+    fn view<'py>(&self, py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+        hosted::view(py, array)
+    }
+
+    fn to_host(&self, py: Python<'_>, array: &Array) -> PyResult<Array> {
+        transfers::to_host(py, array)
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        arrays: &[(Array, Access)],
+        (name, place): Labelled<'_>,
+        body: &mut dyn FnMut() -> PyResult<()>,
+    ) -> PyResult<()> {
+        hosted::on_stream(py, arrays, &Label::bare(name).at(place), body)
+    }
+
     fn wait_for(&self, py: Python<'_>, array: &Array, until: Until, timeout: Option<Duration>) -> PyResult<()> {
         fences::wait_for(py, array, until, timeout)
     }

@@ -1,4 +1,17 @@
 //! The methods of `weft.NDArray`.
+//!
+//! Words for the package alone begin with an underscore. They stand at the end, each with its line:
+//!
+//! | words | for |
+//! |---|---|
+//! | `_part`, `_shown`, `_reshaped`, `_flipped`, `_strided` | views; the caller tells the tape |
+//! | `_assign` | a write to a view |
+//! | `_element`, `_values`, `_storage` | the one element, all values, the memory |
+//! | `_device`, `_elsewhere`, `_offset`, `_contiguous`, `_shares_buffer` | where the elements lie, and how |
+//! | `_place` | the number of its device, set by the copy or the call that makes it |
+//! | `_known`, `_heard` | the tape: whether it may know the value, whether it may hear an op |
+//! | `_recording`, `_is_recorded`, `_gone` | recordings: the one it belongs to, whether this thread's changes it, why it has no memory |
+//! | `_now`, `_was`, `_become` | tensors that move: the handle that stands for it, one on old memory, the move |
 
 use super::operand::Taken;
 use crate::array::NDArray;

@@ -1,10 +1,11 @@
 //! Kinds of devices on whose streams work goes on after its op has ended: what waits, traces, errors, exits and forks ask of them.
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
-use weft_array::Array;
+use weft_array::{Access, Array};
 use weft_engine::trace::Recording;
 use weft_engine::{Engine, Failure};
 
@@ -17,8 +18,29 @@ pub(crate) enum Until {
     Written,
 }
 
+/// The name of an op, and the line of its push as bits.
+pub(crate) type Labelled<'a> = (&'a str, u64);
+
 /// A kind of device. Arrays, engines and failures that are none of its own are no business of it.
 pub(crate) trait Kind: Sync {
+    /// Whether the array lies in memory of this kind.
+    fn owns(&self, array: &Array) -> bool;
+
+    /// The elements of an array of its own, for the running op, as an array of a library that computes there.
+    fn view<'py>(&self, py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>>;
+
+    /// The elements of an array of its own, copied to the host's memory. Waits for them.
+    fn to_host(&self, py: Python<'_>, array: &Array) -> PyResult<Array>;
+
+    /// Runs `body`, once, as the op that was granted these arrays, on a stream of theirs.
+    fn run(
+        &self,
+        py: Python<'_>,
+        arrays: &[(Array, Access)],
+        op: Labelled<'_>,
+        body: &mut dyn FnMut() -> PyResult<()>,
+    ) -> PyResult<()>;
+
     /// Waits for the issued work that touches the array's range of its buffer.
     fn wait_for(&self, py: Python<'_>, array: &Array, until: Until, timeout: Option<Duration>) -> PyResult<()>;
 
@@ -66,6 +88,25 @@ pub(crate) fn load(kinds: &'static [&'static dyn Kind]) {
 /// All kinds.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Kind> {
     KINDS.get().copied().unwrap_or_default().iter().copied()
+}
+
+/// The kind that has the memory of an array.
+pub(crate) fn of(array: &Array) -> PyResult<&'static dyn Kind> {
+    let found = all().find(|kind| kind.owns(array));
+    found.ok_or_else(|| PyRuntimeError::new_err("no kind of device has the memory of this array"))
+}
+
+/// Runs `body` as the op that was granted these arrays: on a stream, if one of them is of a kind with streams.
+pub(crate) fn run(
+    py: Python<'_>,
+    arrays: &[(Array, Access)],
+    op: Labelled<'_>,
+    body: &mut dyn FnMut() -> PyResult<()>,
+) -> PyResult<()> {
+    match all().find(|kind| arrays.iter().any(|(array, _)| kind.owns(array))) {
+        Some(kind) => kind.run(py, arrays, op, body),
+        None => body(),
+    }
 }
 
 /// Waits for devices, after a wait for the engine.

@@ -4,11 +4,11 @@ use super::kinds;
 use super::memory::{self, Lasting};
 use crate::array::moves::taken;
 use crate::array::{NDArray, raised};
-use crate::cuda::hosted;
 use crate::engine::variable::Variable;
 use crate::hearing::record;
 use crate::interpreter::arguments;
 use crate::interpreter::call::call;
+use crate::interpreter::devices;
 use crate::interpreter::errors;
 use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::forks::Here;
@@ -24,7 +24,6 @@ use std::any::Any;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit_overwriting};
-use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions};
 
@@ -61,12 +60,12 @@ fn compute(
     arrays: &[(Array, Access)],
     (context, location): (&OpContext<'_>, Location),
 ) -> PyResult<()> {
-    let run = || call_on(py, function, arrays).map_err(|error| errors::sifted(py, error));
+    let mut run = || call_on(py, function, arrays).map_err(|error| errors::sifted(py, error));
     if !arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
         return run();
     }
-    let label = Label::bare(&name_of(context, function)).at(location.bits());
-    hosted::on_stream(py, arrays, &label, run)
+    let name = name_of(context, function);
+    devices::run(py, arrays, (&*name, location.bits()), &mut run)
 }
 
 /// Calls a function with views of the arrays.

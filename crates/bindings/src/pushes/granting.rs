@@ -2,8 +2,8 @@
 
 use super::accesses::Held as Arguments;
 use crate::array::{NDArray, raised};
-use crate::cuda::hosted;
 use crate::engine::Engine;
+use crate::interpreter::devices;
 use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::Raised;
 use crate::interpreter::location::Location;
@@ -14,7 +14,6 @@ use smallvec::SmallVec;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, submit};
-use weft_cuda::Label;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
 /// The arrays that an op keeps.
@@ -58,13 +57,13 @@ fn on_stream(
 ) -> Result<(), Cause> {
     // SAFETY: hosted payloads run inside `Gil::enter`.
     let py = unsafe { Python::assume_attached() };
-    let label = Label::bare(&context.label()).at(location.bits());
-    let mut outcome = Ok(());
-    let body = || {
-        outcome = run(context);
+    let label = context.label();
+    let (mut outcome, mut run) = (Ok(()), Some(run));
+    let mut body = || {
+        outcome = run.take().map_or(Ok(()), |run| run(context));
         Ok(())
     };
-    let issued = hosted::on_stream(py, arrays, &label, body);
+    let issued = devices::run(py, arrays, (label.as_str(), location.bits()), &mut body);
     outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
 }
 

@@ -2,10 +2,9 @@
 
 use super::memory::view_of;
 use crate::array::{NDArray, raised};
-use crate::cuda::{hosted, transfers};
 use crate::engine::Engine;
 use crate::engine::wait;
-use crate::interpreter::dtypes;
+use crate::interpreter::{devices, dtypes};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,7 +66,7 @@ fn storage_of(array: &Array) -> Option<Arc<Storage>> {
 pub(super) fn view<'py>(py: Python<'py>, array: &Array, readonly: bool) -> PyResult<Bound<'py, PyAny>> {
     match storage_of(array) {
         Some(storage) => view_of(py, array, (storage, None), readonly),
-        None => hosted::view(py, array),
+        None => devices::of(array)?.view(py, array),
     }
 }
 
@@ -79,7 +78,7 @@ pub(crate) fn granted_view<'py>(py: Python<'py>, array: &Array, writable: bool) 
 /// The elements of an array on a device, copied to the host's memory. Waits for them.
 pub(crate) fn to_host(py: Python<'_>, engine: &Py<Engine>, array: &Array) -> PyResult<Array> {
     if storage_of(array).is_none() {
-        return transfers::to_host(py, array);
+        return devices::of(array)?.to_host(py, array);
     }
     recorded::suspended(|| {
         let host = Array::empty(array.engine(), &array.layout().shape, array.dtype());

@@ -25,7 +25,7 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`CudaError::Unavailable`] says what is missing; [`CudaError::Forked`] if CUDA was in use before a fork.
+    /// [`CudaError::Unavailable`] names the missing part; [`CudaError::Forked`] if CUDA was in use before a fork.
     pub fn open() -> Result<Self, CudaError> {
         Self::open_library(None)
     }
@@ -78,10 +78,10 @@ impl Cuda {
         self.0.devices.iter().filter_map(place).collect()
     }
 
-    /// Ends the poller's thread when it has done what it was given, and waits for that. Answers whether it has ended.
+    /// Ends the poller's thread when it has done its jobs, and waits for that. Answers whether it has ended.
     ///
-    /// For the end of the process: a thread must not call the driver while that is taken down. What is handed to the
-    /// poller later starts it anew.
+    /// For the end of the process: a thread must not call the driver while that is taken down. A later job starts it
+    /// anew.
     #[must_use]
     pub fn shut_down(&self, patience: Duration) -> bool {
         self.0.runtime.is_abandoned() || self.0.runtime.poller.shut_down(patience)

@@ -13,14 +13,14 @@ use weft_engine::{Cause, InOrder, OpContext, Payload, Wait};
 
 /// Streams for kernels. More of them run side by side than a device has room for.
 const COMPUTE_STREAMS: usize = 4;
-/// Choices of a stream between two looks at what is done, and ops by which loads may differ that are alike: looks are
+/// Choices of a stream between two looks at finished work, and the difference of loads that counts as none: looks are
 /// rough.
 const LOOK: u32 = 32;
 const ALIKE: u64 = 32;
-/// How long an allocation that finds no memory waits for what is in use.
+/// How long an allocation that finds no memory waits for memory in use.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What an op occupies of a device.
+/// An op's share of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Lane {
     /// Its multiprocessors.
@@ -34,7 +34,7 @@ pub enum Lane {
     CopyAcross,
 }
 
-/// What is on the compute streams, as far as is known: they take turns, but for those that do not get on.
+/// The work on the compute streams, as far as known: they take turns, but for those that do not get on.
 #[derive(Default)]
 struct Loads {
     each: [u64; COMPUTE_STREAMS],
@@ -70,13 +70,13 @@ struct Inner {
     copy_out: Stream,
     /// The greatest priority that streams have.
     greatest: i32,
-    /// Made when they are first wanted: a device serves eight streams at a time, unless it is told otherwise, and what
-    /// waits on one more holds up another's work.
+    /// Made when they are first wanted: a device serves eight streams at a time, unless it is told otherwise, and a
+    /// wait on one more holds up another's work.
     urgent: OnceLock<Stream>,
     copy_across: OnceLock<Stream>,
     /// Waits for other libraries' streams, and does nothing else.
     imports: OnceLock<Stream>,
-    /// Streams for captures, of which none is under way on them.
+    /// Streams for captures, without one under way.
     captures: Mutex<Vec<Stream>>,
     /// Held while a stream is adopted.
     adopting: Mutex<()>,
@@ -95,7 +95,7 @@ impl Device {
         };
         let stream = |priority| Stream::new(&context, priority);
         let compute = (0..COMPUTE_STREAMS).map(|_| stream(least)).collect::<Result<_, _>>()?;
-        // What moves data goes ahead of what only computes: others wait for it.
+        // Copies go ahead of computation: others wait for them.
         let (copy_in, copy_out) = (stream(greatest)?, Stream::for_readers(&context, greatest)?);
         let (urgent, copy_across, imports) = Default::default();
         let (captures, adopting, loads) = Default::default();
@@ -154,7 +154,7 @@ impl Device {
         Ok(place.get_or_init(|| made))
     }
 
-    /// What the stream of this number is for, and what it is called among those of the device.
+    /// The purpose of the stream of this number, and its name among those of the device.
     pub(crate) fn purpose(&self, number: usize) -> (Lane, String) {
         let inner = &*self.0;
         let is = |stream: &Stream| stream.number() == number;
@@ -175,13 +175,13 @@ impl Device {
         self.seldom(&self.0.imports)
     }
 
-    /// The stream for what has no stream of its own.
+    /// The stream for work without a stream of its own.
     pub(crate) fn home_stream(&self) -> &Stream {
         &self.0.compute[0]
     }
 
-    /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the next one that gets on.
-    /// `followed` are the numbers of streams, each of which alone has to do with a value that the op touches.
+    /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the next one that gets
+    /// on. `followed` are the numbers of streams that each have a value of the op's to themselves.
     pub(crate) fn stream_for(
         &self,
         lane: Lane,
@@ -217,7 +217,7 @@ impl Device {
         chosen
     }
 
-    /// Takes part in a stream that somebody else made, `CuPy` or torch.
+    /// Takes part in a stream of another library, `CuPy` or torch.
     ///
     /// # Safety
     ///
@@ -255,7 +255,7 @@ impl Device {
         self.0.queue
     }
 
-    /// A stream of its own for somebody who wants to be alone on it.
+    /// A stream for one user alone.
     pub fn new_stream(&self) -> Result<Stream, CudaError> {
         Stream::new(&self.0.context, 0)
     }
@@ -304,7 +304,7 @@ impl Device {
         Ok(MemoryStats { held: usage.held, free: usage.free, total: usage.total, pinned, ..context.memory.stats() })
     }
 
-    /// Gives back what its pool and the pool of pinned memory keep for reuse.
+    /// Gives back the blocks that its pool and the pool of pinned memory keep for reuse.
     pub fn trim(&self) -> Result<(), CudaError> {
         let context = &self.0.context;
         let _entered = context.enter()?;
@@ -314,7 +314,7 @@ impl Device {
         unsafe { context.driver().trim(context.pool) }.map_err(|error| context.refused("trimming", error))
     }
 
-    /// Waits for the frees that are on their way, and gives back what is kept. Nobody holds a turn here.
+    /// Waits for the frees that are on their way, and gives back the kept blocks. No turn is held here.
     pub(crate) fn make_room(&self) -> Result<(), CudaError> {
         self.0.context.run_deferred();
         {

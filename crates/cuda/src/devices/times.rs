@@ -5,14 +5,14 @@ use crate::error::CudaError;
 use weft_engine::Wait;
 use weft_engine::trace::DeviceRun;
 
-/// What a trace is told of a stream.
+/// A trace's record of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamRuns {
     /// Index of the device.
     pub device: usize,
-    /// What it is called there.
+    /// Its name there.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub lane: Lane,
     /// What it ran.
     pub runs: Vec<DeviceRun>,
@@ -46,7 +46,7 @@ impl Cuda {
         }
     }
 
-    /// Waits until what ops of a traced engine have issued has ended. A device that has failed is not waited for.
+    /// Waits until the issued work of a traced engine has ended. A device that has failed is not waited for.
     pub fn wait_for_times(&self, engine: usize, wait: &mut Wait<'_>) -> Result<(), CudaError> {
         self.known().iter().try_for_each(|device| device.context().wait_for_times(engine, wait))
     }

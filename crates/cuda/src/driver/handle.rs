@@ -33,6 +33,6 @@ handles! {
 /// An address in a device's memory: a `CUdeviceptr`.
 pub type DeviceAddress = u64;
 
-/// The default stream of the device whose context is current: other libraries' too, where nobody chose another, and
-/// behind all that is on streams which wait for it, as most do.
+/// The default stream of the device of the current context: other libraries' too, unless they chose another, and behind
+/// all work on streams which wait for it, as most do.
 pub const DEFAULT_STREAM: StreamHandle = StreamHandle(1);

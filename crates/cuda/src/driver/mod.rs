@@ -29,7 +29,7 @@ use std::ffi::{CStr, c_void};
 use std::fmt::Debug;
 use std::ptr::NonNull;
 
-/// What a verb answers.
+/// The answer of a verb.
 pub type Answer<T = ()> = Result<T, DriverError>;
 
 /// What a device is.
@@ -60,7 +60,7 @@ pub struct Usage {
     pub held: u64,
 }
 
-/// What a fill repeats.
+/// The pattern of a fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// One byte.
@@ -100,7 +100,7 @@ pub struct Dimensions {
 pub struct CaptureMode(pub u32);
 
 impl CaptureMode {
-    /// Calls that might change what is captured, whichever thread captures. Every thread begins so.
+    /// Calls that might change a capture, of any thread. Every thread begins so.
     pub const GLOBAL: Self = Self(0);
     /// None.
     pub const RELAXED: Self = Self(2);
@@ -140,7 +140,7 @@ pub trait Streams {
     /// Makes a stream that does not wait for the default stream.
     unsafe fn create_stream(&self, priority: i32) -> Answer<StreamHandle>;
 
-    /// Destroys a stream; what is on it still runs.
+    /// Destroys a stream; the work on it still runs.
     unsafe fn destroy_stream(&self, stream: StreamHandle) -> Answer;
 
     /// Makes an event; only a timed one knows when it happened.
@@ -152,14 +152,14 @@ pub trait Streams {
     /// The event happens when all that is on the stream now has ended.
     unsafe fn record_event(&self, event: EventHandle, stream: StreamHandle) -> Answer;
 
-    /// What comes on the stream from now on waits for the event.
+    /// Work that comes on the stream from now on waits for the event.
     unsafe fn wait_event(&self, stream: StreamHandle, event: EventHandle) -> Answer;
 
     /// Whether the event has happened. Never waits.
     unsafe fn query_event(&self, event: EventHandle) -> Answer<bool>;
 
-    /// Whether work may be put on a stream that somebody else made: not while it is captured, and on the default stream of the
-    /// current context not while a stream that waits for it is. To ask spoils no capture.
+    /// Whether work may be put on a foreign stream: not while it is captured, and on the default stream of the current
+    /// context not while a stream that waits for it is. To ask spoils no capture.
     unsafe fn is_open(&self, stream: StreamHandle) -> Answer<bool>;
 
     /// Milliseconds between two timed events that have happened.
@@ -169,19 +169,19 @@ pub trait Streams {
 /// Memory and copies.
 #[allow(clippy::missing_safety_doc)] // the module says it for all
 pub trait Memory {
-    /// Makes a pool of a device's memory, which keeps up to so many bytes of what was freed for reuse.
+    /// Makes a pool of a device's memory, which keeps up to so many freed bytes for reuse.
     unsafe fn create_pool(&self, device: usize, keeps: u64) -> Answer<PoolHandle>;
 
     /// Destroys a pool; memory of it that is in use still may be used and freed.
     unsafe fn destroy_pool(&self, pool: PoolHandle) -> Answer;
 
-    /// Memory of a pool that may be used by what comes on the stream, or behind it, from now on.
+    /// Memory of a pool for work that comes on the stream, or behind it, from now on.
     unsafe fn allocate(&self, bytes: usize, pool: PoolHandle, stream: StreamHandle) -> Answer<DeviceAddress>;
 
     /// Gives memory back when all that is on the stream now has ended.
     unsafe fn free(&self, address: DeviceAddress, stream: StreamHandle) -> Answer;
 
-    /// Gives back what a pool keeps and nobody uses.
+    /// Gives back the unused memory that a pool keeps.
     unsafe fn trim(&self, pool: PoolHandle) -> Answer;
 
     /// Bytes of the memory of the current context's device, and of a pool of it.
@@ -227,7 +227,7 @@ pub trait Launches {
     /// Loads a cubin, a fatbin, or PTX that ends with a zero byte.
     unsafe fn load_module(&self, image: &[u8]) -> Answer<ModuleHandle>;
 
-    /// Unloads a module of which no kernel runs.
+    /// Unloads a module without a running kernel.
     unsafe fn unload_module(&self, module: ModuleHandle) -> Answer;
 
     /// A kernel of a module.
@@ -242,7 +242,7 @@ pub trait Launches {
     /// Lets the blocks of a kernel have so much dynamic shared memory.
     unsafe fn allow_shared_memory(&self, function: FunctionHandle, bytes: u32) -> Answer;
 
-    /// Launches a kernel, whose blocks may wait for each other if it is `cooperative`; each parameter is read through its
+    /// Launches a kernel; its blocks may wait for each other if it is `cooperative`; each parameter is read through its
     /// pointer before the call returns.
     unsafe fn launch(
         &self,
@@ -253,10 +253,10 @@ pub trait Launches {
         parameters: *mut *mut c_void,
     ) -> Answer;
 
-    /// From now on what comes on the stream is recorded and not run.
+    /// Work that comes on the stream from now on is recorded and not run.
     unsafe fn begin_capture(&self, stream: StreamHandle) -> Answer;
 
-    /// Whether it can be said what a recorded node depends on; otherwise each depends on the one before.
+    /// Whether the dependencies of a recorded node can be stated; otherwise each depends on the one before.
     fn chooses_dependencies(&self) -> bool;
 
     /// The nodes that the next one on a stream in capture will depend on: at first those that came last.

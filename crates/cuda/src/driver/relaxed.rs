@@ -10,9 +10,9 @@ use std::cell::Cell;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Thread {
-    /// Nobody has asked yet.
+    /// Not asked yet.
     Unknown,
-    /// Runs what users call.
+    /// Runs a call of a user's.
     Theirs,
     /// A worker's, or the poller's.
     Ours,
@@ -40,7 +40,7 @@ pub(crate) fn relax(driver: &dyn Driver) -> Option<CaptureMode> {
 
 #[inline(never)]
 fn relax_first(driver: &dyn Driver, thread: Thread) -> Option<CaptureMode> {
-    // What the driver refuses here it refuses below, too, where it can be told.
+    // A refusal of the driver's here comes below, too, where it can be told.
     let before = driver.exchange_capture_mode(CaptureMode::RELAXED).ok();
     match thread {
         Thread::Unknown if !weft_engine::is_worker() => THREAD.set(Thread::Theirs),

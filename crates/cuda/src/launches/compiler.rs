@@ -18,13 +18,13 @@ pub enum CompileError {
     /// The source is wrong, or an option.
     #[error("'{name}' cannot be compiled for {target}: {error}\n{log}")]
     Failed {
-        /// What the source was called.
+        /// The name of the source.
         name: String,
         /// The architecture.
         target: String,
         /// What NVRTC answered.
         error: String,
-        /// What it has to say.
+        /// Its words.
         log: String,
     },
 }
@@ -86,7 +86,7 @@ pub struct Compiler {
     architectures: Vec<u32>,
 }
 
-/// Options by which a caller names an architecture.
+/// Options of a caller that name an architecture.
 const ARCHITECTURE: [&str; 2] = ["--gpu-architecture", "-arch"];
 
 /// The architecture that options name, if any does: followed by `=` and its name, or by that as another option.
@@ -102,7 +102,7 @@ struct Compiled<'c>(&'c Compiler, Program);
 
 impl Drop for Compiled<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `create`, and nobody else has it.
+        // SAFETY: made by `create`, and not shared.
         unsafe { (self.0.destroy)(&raw mut self.1) };
     }
 }
@@ -113,7 +113,7 @@ impl Compiler {
         let mut reasons = Vec::new();
         for path in paths {
             load_builtins(Path::new(path));
-            // SAFETY: loading NVRTC runs its initialisers, which is what whoever compiles wants.
+            // SAFETY: loading NVRTC runs its initialisers, as a compilation asks for.
             match unsafe { Library::new(path) } {
                 // SAFETY: the caller says that this is NVRTC.
                 Ok(library) => return unsafe { Self::find(Box::leak(Box::new(library))) },
@@ -182,7 +182,7 @@ impl Compiler {
     }
 
     /// Compiles a source for devices of this compute capability, or for the architecture that the options name, such as
-    /// `sm_90a`, whose instructions no later devices have.
+    /// `sm_90a` with instructions that no later devices have.
     pub fn compile(
         &self,
         name: &str,
@@ -256,7 +256,7 @@ fn load_builtins(nvrtc: &Path) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with("libnvrtc-builtins.so") || name.starts_with("nvrtc-builtins64_") {
-            // SAFETY: it is a part of NVRTC, which whoever compiles wants.
+            // SAFETY: it is a part of NVRTC, as a compilation asks for.
             if let Ok(library) = unsafe { Library::new(entry.path()) } {
                 std::mem::forget(library);
             }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of parameters that every device takes.
 const PARAMETER_BYTES: usize = 4096;
 
-/// What a parameter is.
+/// The kind of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Parameter {
     /// An address in device memory.
@@ -30,7 +30,7 @@ impl Parameter {
         }
     }
 
-    /// Words that it takes in the packed parameters, each of which starts with a word of its own.
+    /// Words that it takes in the packed parameters; each starts with a word of its own.
     pub(crate) const fn words(self) -> usize {
         self.bytes().div_ceil(8)
     }
@@ -60,7 +60,7 @@ struct Inner {
 #[derive(Clone)]
 pub struct Kernel(Arc<Inner>);
 
-/// The parameters of a kernel, checked: what all launches with one signature have in common.
+/// The parameters of a kernel, checked: the common part of all launches with one signature.
 #[derive(Debug)]
 pub struct LaunchPlan {
     pub(crate) function: FunctionHandle,
@@ -77,7 +77,7 @@ impl Device {
     ///
     /// # Safety
     ///
-    /// The image is what it claims to be: the driver trusts it.
+    /// The image is valid: the driver trusts it.
     pub unsafe fn load_module(&self, image: &[u8]) -> Result<Module, CudaError> {
         let context = self.context();
         let _entered = context.enter()?;
@@ -91,7 +91,7 @@ impl Device {
         Ok(Module { device: self.clone(), handle })
     }
 
-    /// Takes a kernel that somebody else has loaded, such as `RawKernel.kernel.ptr` of `CuPy`.
+    /// Takes a kernel that another library has loaded, such as `RawKernel.kernel.ptr` of `CuPy`.
     ///
     /// # Safety
     ///
@@ -214,7 +214,7 @@ impl Kernel {
             let wish = format!("{bytes} bytes of dynamic shared memory for kernel '{}'", self.name());
             context.refused(&wish, error)
         };
-        // What it has without asking depends on how much static memory it has.
+        // Its share without asking depends on its static memory.
         let has = match *allowed {
             Some(allowed) => allowed,
             // SAFETY: the context is current, the kernel one of its own.

@@ -21,7 +21,7 @@ struct Content {
     bytes: u64,
 }
 
-/// What one stream keeps.
+/// The blocks that one stream keeps.
 #[derive(Default)]
 pub(crate) struct KeptBlocks(Mutex<Content>);
 

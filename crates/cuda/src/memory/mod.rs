@@ -10,7 +10,7 @@ pub use accounts::MemoryStats;
 pub(crate) use kept::KeptBlocks;
 pub(crate) use pinned::{CLASSES, PinnedPool, class_of, size_of_class};
 
-/// A block of device memory. Whoever owns it owes its free.
+/// A block of device memory. Its owner owes its free.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) address: DeviceAddress,

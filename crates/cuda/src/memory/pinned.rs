@@ -19,7 +19,7 @@ struct State {
 // SAFETY: blocks in the lists belong to the pool.
 unsafe impl Send for State {}
 
-/// A context's blocks that nobody uses, by class of size.
+/// A context's unused blocks, by class of size.
 pub(crate) struct PinnedPool(Mutex<State>);
 
 impl Default for PinnedPool {
@@ -52,7 +52,7 @@ impl PinnedPool {
         state.lent + state.kept
     }
 
-    /// Takes away what is kept.
+    /// Takes the kept blocks away.
     pub(crate) fn take_kept(&self) -> Vec<NonNull<u8>> {
         let mut state = self.lock();
         state.kept = 0;
@@ -73,13 +73,13 @@ impl PinnedPool {
         self.lock().free[class].len()
     }
 
-    /// Keeps a block that was pinned for what is to come. Answers whether it does.
+    /// Keeps a pinned block for later. Answers whether it does.
     #[must_use]
     pub(crate) fn add(&self, class: usize, start: NonNull<u8>) -> bool {
         self.lock().keep(class, start)
     }
 
-    /// Counts a block that was pinned for who wants it now.
+    /// Counts a block that was pinned for use now.
     pub(crate) fn lent(&self, class: usize) {
         self.lock().lent += size_of_class(class);
     }

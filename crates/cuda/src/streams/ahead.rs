@@ -20,7 +20,7 @@ const ROUNDS: u32 = 2;
 #[derive(Default)]
 struct State {
     running: bool,
-    /// Whether somebody has asked since the thread began.
+    /// Whether it was asked since the thread began.
     again: bool,
     rounds: u32,
 }
@@ -30,7 +30,7 @@ struct State {
 pub(crate) struct Ahead(Mutex<State>);
 
 impl Ahead {
-    /// Begins anew, when what was kept has been given back.
+    /// Begins anew, when the kept events have been given back.
     pub(crate) fn reset(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).rounds = 0;
     }
@@ -72,7 +72,7 @@ impl Context {
         // SAFETY: the context is current.
         let Ok(start) = (unsafe { self.driver().allocate_pinned(size_of_class(class)) }) else { return false };
         if !self.pinned.add(class, start) {
-            // SAFETY: nobody was given it.
+            // SAFETY: it was not given out.
             let _ = unsafe { self.driver().free_pinned(start) };
             return false;
         }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 /// Looks are without pause for so long: waking up from a sleep takes longer.
 const EAGER: Duration = Duration::from_micros(30);
-/// Then with pauses of this part of the time waited so far, within these bounds: whoever waits for some milliseconds of
-/// work is to see its end a few hundredths later at most, as one who never sleeps would. A look takes about 1 us.
+/// Then with pauses of this part of the time waited so far, within these bounds: a wait for some milliseconds of work
+/// is to see its end a few hundredths later at most, as one without sleep would. A look takes about 1 us.
 const SHARE: u32 = 64;
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_micros(125);

@@ -1,8 +1,8 @@
 //! A device's clock against the host's.
 //!
 //! Events tell how long after each other they happened, in single precision. So *anchors* are put down from time to
-//! time: events alone on a stream, whose moments the host has watched. An event is timed by the last anchor before it,
-//! and has its place on the host's clock between that one and the next.
+//! time: events alone on a stream, with moments that the host has watched. An event is timed by the last anchor before
+//! it, and has its place on the host's clock between that one and the next.
 
 use crate::driver::{Driver, EventHandle, StreamHandle};
 use crate::error::DriverError;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const APART: Duration = Duration::from_millis(50);
 /// How old the last anchor gets: single precision is exact to an eighth of a microsecond up to there.
 const LASTING: Duration = Duration::from_secs(2);
-/// Events among which the one that was watched best becomes the anchor: more of them if none was watched well, as on a
-/// host whose processors have other things to do.
+/// Candidates for an anchor, which the best watched event becomes: more of them if none was watched well, as on a busy
+/// host.
 const TRIES: std::ops::Range<usize> = 4..16;
 /// How long the host may have looked away from one that was watched well.
 const WELL: Duration = Duration::from_micros(50);
@@ -61,7 +61,7 @@ fn watch(
     }
 }
 
-/// An event whose moment the host knows as well as it can.
+/// An event with its moment, as well as the host knows it.
 fn best(driver: &dyn Driver, stream: StreamHandle) -> Result<Option<(EventHandle, Instant)>, DriverError> {
     let mut best: Option<(EventHandle, Instant, Duration)> = None;
     for attempt in 0..TRIES.end {
@@ -109,7 +109,7 @@ impl Clock {
     /// Puts an anchor down if the last one is old, or if it is not quite new and `now` there is to be one.
     pub(crate) fn refresh(&mut self, driver: &dyn Driver, now: bool) {
         let old = if now { APART } else { LASTING };
-        // Somebody waits who issues: not time and again.
+        // An issuing thread waits: not time and again.
         let pause = if self.missed && !now { LASTING } else { APART };
         if self.last().host.elapsed() < old || self.tried.elapsed() < pause {
             return;
@@ -162,7 +162,7 @@ impl Clock {
         if since < 0.0 { anchor.host.checked_sub(moved).unwrap_or(anchor.host) } else { anchor.host + moved }
     }
 
-    /// Gives back what is the driver's.
+    /// Gives the driver's objects back.
     pub(crate) fn destroy(self, driver: &dyn Driver) {
         for anchor in &self.anchors {
             // SAFETY: nobody else knows it.

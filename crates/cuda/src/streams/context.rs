@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The part of a device's memory that its pool keeps of what was freed: other libraries have pools of their own.
+/// The part of a device's memory that its pool keeps free for reuse: other libraries have pools of their own.
 const KEPT: u64 = 8;
 /// Ops of a stream that a fault names.
 const SUSPECTS: usize = 4;
@@ -26,7 +26,7 @@ pub(crate) struct Context {
     pub(crate) properties: Properties,
     /// Where its buffers' memory comes from.
     pub(crate) pool: PoolHandle,
-    /// What made the device unusable.
+    /// The fault that made the device unusable.
     fault: OnceLock<CudaError>,
     pub(crate) memory: Accounts,
     pub(crate) pinned: PinnedPool,
@@ -110,7 +110,7 @@ impl Context {
         self.enter_to_leave()
     }
 
-    /// The same on a device that may have failed: to let go of what was made there.
+    /// The same on a device that may have failed: to let go of objects that were made there.
     pub(crate) fn enter_to_leave(&self) -> Result<Entered<'_>, CudaError> {
         if self.runtime.is_abandoned() {
             return Err(CudaError::Forked);
@@ -119,7 +119,7 @@ impl Context {
         unsafe { Entered::new(self.driver(), self.handle) }.map_err(|error| self.refused("entering the context", error))
     }
 
-    /// What to answer when the driver refuses a call.
+    /// The answer to a refused call.
     pub(crate) fn refused(&self, op: &(impl Subject + ?Sized), error: DriverError) -> CudaError {
         if error.is_fault() {
             return self.note_fault(None, error).clone();
@@ -127,15 +127,15 @@ impl Context {
         self.fault.get().cloned().unwrap_or_else(|| CudaError::Refused { op: op.label().into(), error })
     }
 
-    /// Frees a block of which the stream is behind all users. Inside of the context.
+    /// Frees a block; the stream is behind all its users. Inside of the context.
     pub(crate) fn free(&self, block: Block, stream: StreamHandle) {
-        // SAFETY: whoever has the block owes its free; the stream is behind all who used it.
+        // SAFETY: the block's owner owes its free; the stream is behind all its users.
         if unsafe { self.driver().free(block.address, stream) }.is_err() {
             self.memory.lost(block.bytes);
         }
     }
 
-    /// Does what could not be done on the spot in a while, on the poller's thread; before, if somebody is in want of memory.
+    /// Does work that could not be done on the spot in a while, on the poller's thread; before, if memory is wanted.
     pub(crate) fn defer(self: &Arc<Self>, while_: Duration, work: impl FnOnce() + Send + 'static) {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(work));
         let context = Arc::clone(self);
@@ -148,11 +148,11 @@ impl Context {
         deferred.into_iter().for_each(|work| work());
     }
 
-    /// Gives the pinned blocks back that nobody uses.
+    /// Gives the unused pinned blocks back.
     pub(crate) fn free_pinned(&self) {
         self.ahead.reset();
         for start in self.pinned.take_kept() {
-            // SAFETY: it was kept for reuse, so nobody uses it.
+            // SAFETY: it was kept for reuse, so it is unused.
             let _ = unsafe { self.driver().free_pinned(start) };
         }
     }
@@ -170,12 +170,12 @@ impl Context {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(WeakStream::upgrade).collect()
     }
 
-    /// Takes what is left of a stream.
+    /// Takes the remains of a stream.
     pub(crate) fn retire(&self, retired: Retired) {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(retired);
     }
 
-    /// Destroys what is left of streams that have ended.
+    /// Destroys the remains of ended streams.
     pub(crate) fn reap(&self) {
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         *retired = reap(self, std::mem::take(&mut *retired));
@@ -203,8 +203,8 @@ impl Context {
         self.fault.get()
     }
 
-    /// Notes what made the device unusable, if nothing is noted yet, and that it was found out by a fence of this
-    /// stream. Answers what is noted. Nobody calls this who holds a stream's books.
+    /// Notes the fault that made the device unusable, if none is noted yet, and that a fence of this stream found it.
+    /// Answers the noted fault. The caller does not hold a stream's books.
     pub(crate) fn note_fault(&self, found_on: Option<&Stream>, error: DriverError) -> &CudaError {
         self.fault.get_or_init(|| {
             let found = |stream: &Stream| found_on.is_some_and(|found_on| found_on.is(stream));
@@ -240,7 +240,7 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(mode) = self.mode {
-            // What was in force before cannot be wrong.
+            // The setting from before cannot be wrong.
             let _ = self.driver.exchange_capture_mode(mode);
         }
         // A thread that had none keeps this one, as it would with CUDA's runtime.
@@ -264,10 +264,10 @@ impl Drop for Context {
             // SAFETY: all streams have ended, so none of its kernels runs.
             let _ = unsafe { self.driver().unload_module(module) };
         }
-        // SAFETY: the frees of its blocks are issued: who has one has the context.
+        // SAFETY: the frees of its blocks are issued: the owner of one has the context.
         let _ = unsafe { self.driver().destroy_pool(self.pool) };
         drop(entered);
-        // SAFETY: retained in new(); what used it is gone, or it would hold `self`.
+        // SAFETY: retained in new(); its users are gone, or they would hold `self`.
         let _ = unsafe { self.driver().release_context(self.index) };
     }
 }

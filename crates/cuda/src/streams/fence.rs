@@ -13,8 +13,8 @@ use weft_engine::Wait;
 /// How long a wait sleeps between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
-/// An event, and what it stands for: some ops of a stream in a row, which have it in common. Owned by their fences, then by
-/// the stream, which uses it again.
+/// An event, and its ops: some of a stream in a row, which have it in common. Owned by their fences, then by the
+/// stream, which uses it again.
 #[derive(Debug)]
 pub(crate) struct Mark {
     pub(crate) event: EventHandle,
@@ -22,12 +22,12 @@ pub(crate) struct Mark {
     stream: Option<Stream>,
     /// The number of the last op that the event is behind, once it is recorded; set in the stream's turn.
     behind: OnceLock<u64>,
-    /// What was found out; nothing while one of the ops may still run.
+    /// The outcome; nothing while one of the ops may still run.
     outcome: OnceLock<Result<(), Box<CudaError>>>,
 }
 
 impl Mark {
-    /// A spare one, whose event has not been recorded.
+    /// A spare one, with its event not recorded.
     pub(crate) fn new(event: EventHandle) -> Self {
         Self { event, stream: None, behind: OnceLock::new(), outcome: OnceLock::new() }
     }
@@ -45,7 +45,7 @@ impl Mark {
 
     /// Notes that the event was recorded behind this op.
     pub(crate) fn is_behind(&self, number: u64) {
-        // Once: whoever records has the turn, and looks before.
+        // Once: the recorder has the turn, and looks before.
         let _ = self.behind.set(number);
     }
 }
@@ -66,7 +66,7 @@ impl Fence {
 
     #[inline]
     pub(crate) fn mark(&self) -> &Arc<Mark> {
-        // Only drop() takes it, and nobody sees a dropped fence.
+        // Only drop() takes it, and a dropped fence is not seen.
         self.mark.as_ref().unwrap_or_else(|| unreachable!("taken by drop alone"))
     }
 
@@ -84,7 +84,7 @@ impl Fence {
         self.mark().stream.as_ref().unwrap_or_else(|| unreachable!("a fence has a stream"))
     }
 
-    /// Sees to it that the event is recorded, and answers it. Who calls has no turn.
+    /// Sees to it that the event is recorded, and answers it. The caller has no turn.
     pub(crate) fn recorded(&self) -> Result<EventHandle, CudaError> {
         if self.mark().behind().is_none() {
             let stream = self.stream();
@@ -94,8 +94,8 @@ impl Fence {
         Ok(self.mark().event)
     }
 
-    /// The event and the last op that it is behind, which is recorded now if nobody has the stream's turn; nothing if
-    /// somebody has.
+    /// The event and the last op that it is behind, which is recorded now if the stream's turn is free; nothing if it
+    /// is not.
     pub(crate) fn try_recorded(&self) -> Result<Option<(EventHandle, u64)>, CudaError> {
         if self.mark().behind().is_none() {
             let stream = self.stream();
@@ -124,7 +124,7 @@ impl Fence {
         self.number == other.number && self.stream().is(other.stream())
     }
 
-    /// What is known without asking the device.
+    /// The outcome as far as known without asking the device.
     #[inline]
     pub(crate) fn known(&self) -> Option<&Result<(), Box<CudaError>>> {
         self.mark().outcome.get()
@@ -153,8 +153,8 @@ impl Fence {
         }
     }
 
-    /// Runs `then` with what has become of the op when it has ended: on the poller's thread, so it must be short and
-    /// must not wait.
+    /// Runs `then` with the op's outcome when it has ended: on the poller's thread, so it must be short and must not
+    /// wait.
     pub fn when_done(self, then: impl FnOnce(Result<(), CudaError>) + Send + 'static) {
         let runtime = Arc::clone(&self.stream().context().runtime);
         runtime.poller.after(self, then);

@@ -14,7 +14,7 @@ use crate::label::Label;
 use std::sync::Arc;
 
 impl Turn<'_> {
-    /// Puts what comes next behind what is on another library's stream now. Answers a fence behind that.
+    /// Puts later work behind the work on another library's stream now. Answers a fence behind that.
     ///
     /// # Safety
     ///
@@ -26,7 +26,7 @@ impl Turn<'_> {
         unsafe { context.check_open(other, label) }?;
         self.close()?;
         let mark = stream.take_mark(label)?;
-        // SAFETY: the caller's promise; nobody else has the event, and the turn is used inside of the context.
+        // SAFETY: the caller's promise; the event is not shared, and the turn is used inside of the context.
         let followed = unsafe {
             let recorded = context.driver().record_event(mark.event, other);
             recorded.and_then(|()| context.driver().wait_event(stream.handle(), mark.event))
@@ -43,7 +43,7 @@ impl Turn<'_> {
 }
 
 impl Fence {
-    /// Makes what comes next on another library's stream wait for this fence.
+    /// Makes later work on another library's stream wait for this fence.
     ///
     /// # Safety
     ///
@@ -60,7 +60,7 @@ impl Fence {
 }
 
 impl Context {
-    /// Refuses a stream of another library's on which nothing may be put. Inside of the context.
+    /// Refuses a stream of another library's that may not be used. Inside of the context.
     ///
     /// # Safety
     ///

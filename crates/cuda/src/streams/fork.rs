@@ -21,7 +21,7 @@ pub(crate) fn is_inherited() -> bool {
     INHERITED.get().is_some()
 }
 
-/// What is held from before a fork to after it. Dropping it, in the parent, ends that.
+/// The locks held from before a fork to after it. Dropping it, in the parent, ends that.
 pub struct Fork {
     runtimes: MutexGuard<'static, Vec<Weak<Runtime>>>,
 }

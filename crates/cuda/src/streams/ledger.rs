@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
     labels: VecDeque<Label>,
     /// The event that was recorded last, and the op that it is behind.
     newest: Option<(EventHandle, u64)>,
-    /// Those that nobody holds, in the order in which they were given back.
+    /// Those without a holder, in the order of their return.
     spare: VecDeque<Arc<Mark>>,
 }
 
@@ -42,8 +42,8 @@ impl Ledger {
             // newer one, given back out of order.
             let (first, middle) = (&self.spare[0], &self.spare[SPARE / 2]);
             let looked_at = if last_op(middle) > last_op(first) { middle } else { first };
-            // What is wrong with an event concerns who holds a fence of it, and a new one is made here.
-            // SAFETY: the mark has its event.
+            // A fault of an event concerns the holders of its fence, and a new one is made here. SAFETY: the mark has
+            // its event.
             if matches!(unsafe { driver.has_happened(looked_at.event) }, Ok(true)) {
                 self.done = self.done.max(last_op(looked_at));
             }
@@ -58,7 +58,7 @@ impl Ledger {
         Ok(Arc::new(Mark::new(event)))
     }
 
-    /// Finds out what is done, roughly. Inside of the context.
+    /// Finds finished work, roughly. Inside of the context.
     pub(crate) fn look(&mut self, driver: &dyn Driver) {
         let middle = self.spare.get(self.spare.len() / 2).map(|mark| (mark.event, last_op(mark)));
         for (event, number) in self.newest.into_iter().chain(middle) {

@@ -15,15 +15,15 @@ const MOST_APART: u32 = 4096;
 /// When the event behind an op is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marking {
-    /// Right behind it: somebody will ask.
+    /// Right behind it: it will be asked for.
     Now,
     /// When somebody asks. It takes some microseconds at most.
     Brief,
-    /// When somebody asks. Nobody knows how long it takes.
+    /// When somebody asks. Its time is unknown.
     Lasting,
 }
 
-/// What a lasting op has to do with those before it on its stream: their events, once for each fence.
+/// The relation of a lasting op to those before it on its stream: their events, once for each fence.
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
     /// It comes behind these.
@@ -44,7 +44,7 @@ impl Ties {
     }
 }
 
-/// What comes where on a stream.
+/// The order of work on a stream.
 pub(super) struct Order {
     /// For each stream, by number, the newest of its fences that this one is behind.
     pub(super) behind: Vec<u64>,
@@ -74,7 +74,7 @@ impl Order {
         self.open.upgrade()
     }
 
-    /// Whether a lasting op may join those whose event is open, as nobody is likely to ask for one of them alone.
+    /// Whether a lasting op may join those whose event is open, as none of them is likely to be asked for alone.
     pub(super) fn may_join(&mut self, ties: &Ties) -> bool {
         let Some(open) = self.open.upgrade() else { return true };
         let (mark, holders) = (Arc::as_ptr(&open), Arc::strong_count(&open) - 1);
@@ -104,7 +104,7 @@ impl Order {
         true
     }
 
-    /// Notes that somebody asks for an op whose event is open.
+    /// Notes that an op with an open event is asked for.
     pub(super) fn asked_for(&mut self, fence: &Fence) {
         if fence.number() < self.lasting {
             self.apart = self.next_apart;

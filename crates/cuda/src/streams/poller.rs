@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 type Then = Box<dyn FnOnce(Result<(), CudaError>) + Send>;
 
-/// What a job waits for.
+/// The condition of a job.
 enum Until {
     Done(Fence),
     Due(Instant),
@@ -34,9 +34,9 @@ struct Job {
 }
 
 impl Job {
-    /// Does it. Nobody is there to hear of a panic, which has been told where it happened; other jobs go on.
+    /// Does it. A panic has been told where it happened; other jobs go on.
     fn run(self, outcome: Result<(), CudaError>) {
-        // The fence first: what waits may let go of the last of its device.
+        // The fence first: the waiting job may let go of the last of its device.
         drop(self.until);
         let then = self.then;
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| then(outcome))) {
@@ -52,7 +52,7 @@ struct State {
     /// Jobs added and not done.
     pending: usize,
     thread: Option<JoinHandle<()>>,
-    /// Whether there is a thread that will look at what is added.
+    /// Whether there is a thread that will look at new jobs.
     running: bool,
     /// Whether the thread is to end when nothing is pending.
     ending: bool,
@@ -76,7 +76,7 @@ impl Shared {
 }
 
 impl Poller {
-    /// Runs `then` with what has become of the fence.
+    /// Runs `then` with the fence's outcome.
     pub(crate) fn after(&self, fence: Fence, then: impl FnOnce(Result<(), CudaError>) + Send + 'static) {
         self.add(Job { until: Until::Done(fence), then: Box::new(then) });
     }
@@ -191,8 +191,8 @@ impl Shared {
     }
 }
 
-/// Puts a job behind those of its stream whose fences come before its own, or that are due before it: jobs may be added
-/// in another order.
+/// Puts a job behind those of its stream with earlier fences, or that are due before it: jobs may be added in another
+/// order.
 fn enqueue(jobs: &mut VecDeque<Job>, job: Job) {
     let is_later = |other: &Job| match (&other.until, &job.until) {
         (Until::Done(other), Until::Done(fence)) => other.number() > fence.number(),
@@ -204,7 +204,7 @@ fn enqueue(jobs: &mut VecDeque<Job>, job: Job) {
     jobs.insert(before.map_or(0, |at| at + 1), job);
 }
 
-/// Runs the jobs of one lane that are due or whose fences are done. Answers how many.
+/// Runs the jobs of one lane that are due or have their fences done. Answers how many.
 fn run_done(jobs: &mut VecDeque<Job>) -> usize {
     let mut done = 0;
     while let Some(job) = jobs.front() {

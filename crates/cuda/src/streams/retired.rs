@@ -1,16 +1,16 @@
-//! Streams whose last handle is gone. They and their events are destroyed when their work has ended, for which nothing
+//! Streams without a handle any more. They and their events are destroyed when their work has ended, for which nothing
 //! waits: the maker of the next stream looks, and at last the thread that lets go of the device.
 
 use super::context::Context;
 use crate::driver::{EventHandle, StreamHandle};
 use std::time::{Duration, Instant};
 
-/// How long the end of a device waits for what is on its streams.
+/// How long the end of a device waits for the work on its streams.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is left of a stream.
+/// The remains of a stream.
 pub(crate) struct Retired {
-    /// Nothing if the stream is somebody else's.
+    /// Nothing if the stream is another library's.
     stream: Option<StreamHandle>,
     events: Vec<EventHandle>,
     /// Behind all that is on the stream; nothing if none could be recorded, as on a device that has failed.
@@ -22,11 +22,11 @@ impl Retired {
     ///
     /// # Safety
     ///
-    /// The stream is valid; nobody else has the events, or the stream if it is `owned`.
+    /// The stream is valid; the events are not shared, nor is the stream if it is `owned`.
     pub(crate) unsafe fn new(context: &Context, stream: StreamHandle, owned: bool, events: Vec<EventHandle>) -> Self {
         let driver = context.driver();
         let last = context.enter().ok().and_then(|_entered| {
-            // SAFETY: the stream is valid. What is recorded on one that its owner captures never happens.
+            // SAFETY: the stream is valid. A record on one that its owner captures never happens.
             if !owned && matches!(unsafe { driver.is_open(stream) }, Ok(false)) {
                 return None;
             }
@@ -51,7 +51,7 @@ impl Retired {
 
     fn destroy(self, context: &Context) {
         for event in self.events.into_iter().chain(self.last) {
-            // SAFETY: nobody else has it, as promised to new().
+            // SAFETY: it is not shared, as promised to new().
             let _ = unsafe { context.driver().destroy_event(event) };
         }
         if let Some(stream) = self.stream {

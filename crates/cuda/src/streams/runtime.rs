@@ -13,7 +13,7 @@ pub struct Settings {
     /// Bytes of a chunk of a copy from or to pageable memory: so many that the start of a copy does not count, so few
     /// that the host copies one while the device copies another.
     pub chunk: usize,
-    /// Parts of one buffer at most, each with the fences of what was issued on it: it takes time to go through them.
+    /// Parts of one buffer at most, each with the fences of its work: it takes time to go through them.
     pub parts: usize,
     /// Chunks of pinned memory that are made ready before copies want them, when a device is first used and when a copy has
     /// found none.
@@ -26,7 +26,7 @@ impl Default for Settings {
     }
 }
 
-/// What the devices share.
+/// The shared state of the devices.
 pub(crate) struct Runtime {
     pub(crate) settings: Settings,
     pub(crate) driver: Arc<dyn Driver>,

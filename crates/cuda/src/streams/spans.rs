@@ -37,7 +37,7 @@ pub(crate) struct Span {
     end: EventHandle,
 }
 
-/// Work whose times are known: nanoseconds on the device's clock.
+/// Work with known times: nanoseconds on the device's clock.
 struct Settled {
     op: CurrentOp,
     stream: usize,
@@ -66,7 +66,7 @@ impl Timings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives back what is the driver's, when the context goes. Inside of it.
+    /// Gives the driver's objects back, when the context goes. Inside of it.
     pub(crate) fn bury(&mut self, driver: &dyn Driver) {
         self.lock().clear(driver);
     }
@@ -124,7 +124,7 @@ impl Times {
                 Ok(false) => return true,
                 Err(_) => return false,
             }
-            // SAFETY: who has seen the end can ask for both times.
+            // SAFETY: after the end, both times can be asked for.
             let times = unsafe { (clock.time_of(driver, span.start), clock.time_of(driver, span.end)) };
             let Span { op, bytes, .. } = *span;
             if let (Ok(start), Ok(end)) = times {
@@ -150,7 +150,7 @@ impl Times {
         let Self { clock, spare, waiting, .. } = std::mem::take(self);
         let waiting = waiting.into_iter().flat_map(|(_, spans)| spans).flat_map(|span| [span.start, span.end]);
         for event in spare.into_iter().chain(waiting) {
-            // SAFETY: nobody else knows it; an event may go before it happens.
+            // SAFETY: it is not shared; an event may go before it happens.
             let _ = unsafe { driver.destroy_event(event) };
         }
         if let Some(clock) = clock {
@@ -160,7 +160,7 @@ impl Times {
 }
 
 impl Turn<'_> {
-    /// Begins to time what is issued next, if a trace wants to know. Inside of the context.
+    /// Begins to time the next work, if there is a trace. Inside of the context.
     #[inline]
     pub(crate) fn begin_span(&mut self, label: &Label, bytes: u64) -> Option<Span> {
         label.traced().and_then(|op| self.begin_traced(op, bytes))
@@ -170,7 +170,7 @@ impl Turn<'_> {
     fn begin_traced(&mut self, op: CurrentOp, bytes: u64) -> Option<Span> {
         let context = self.stream().context();
         let span = context.timings.lock().begin(context, op, bytes)?;
-        // SAFETY: both live; nobody else has the event.
+        // SAFETY: both live; the event is not shared.
         let recorded = unsafe { context.driver().record_event(span.start, self.stream().handle()) };
         if recorded.is_err() {
             context.timings.lock().spare.extend([span.start, span.end]);
@@ -179,7 +179,7 @@ impl Turn<'_> {
         Some(span)
     }
 
-    /// What was begun is over when what is on the stream now has ended. Inside of the context.
+    /// The begun span is over when all work on the stream now has ended. Inside of the context.
     #[inline]
     pub(crate) fn end_span(&mut self, span: Option<Span>) {
         if let Some(span) = span {
@@ -206,7 +206,7 @@ impl Context {
         self.timings.lock().clock(self);
     }
 
-    /// Forgets times of this engine, and gives back what nobody needs then.
+    /// Forgets times of this engine, and gives back the unneeded rest.
     pub(crate) fn forget_times(&self, engine: usize) {
         let Ok(_entered) = self.enter_to_leave() else { return };
         let mut times = self.timings.lock();
@@ -218,7 +218,7 @@ impl Context {
         }
     }
 
-    /// Waits until what was timed for this engine has ended, or the device has failed.
+    /// Waits until the timed work of this engine has ended, or the device has failed.
     pub(crate) fn wait_for_times(&self, engine: usize, wait: &mut Wait<'_>) -> Result<(), CudaError> {
         let backoff = Backoff::new();
         let mut next_tick = Instant::now() + TICK;
@@ -244,7 +244,7 @@ impl Context {
         }
     }
 
-    /// What ran for this engine, each with the number of its stream, as far as is known now.
+    /// The finished work of this engine, each with the number of its stream, as far as known now.
     pub(crate) fn runs(&self, engine: usize) -> Vec<(usize, DeviceRun)> {
         if self.runtime.is_abandoned() {
             return Vec::new(); // somebody may have had the lock when the process was forked

@@ -17,12 +17,12 @@ struct Inner {
     context: Arc<Context>,
     handle: StreamHandle,
     number: usize,
-    /// Keeps a stream that somebody else made.
+    /// Keeps a foreign stream.
     keeper: Option<Box<dyn Any + Send + Sync>>,
-    /// Whoever holds its lock may issue.
+    /// The holder of its lock may issue.
     order: Mutex<Order>,
     ledger: Mutex<Ledger>,
-    /// Nothing for those on which nobody allocates, and those of other libraries, which go when they go.
+    /// Nothing for those without allocations, and those of other libraries, which go when they go.
     kept: Option<KeptBlocks>,
 }
 
@@ -47,7 +47,7 @@ impl WeakStream {
     }
 }
 
-/// The right to issue on a stream: between two turns nobody gets in.
+/// The right to issue on a stream: no other thread gets in between two of its commands.
 pub(crate) struct Turn<'s> {
     stream: &'s Stream,
     order: MutexGuard<'s, Order>,
@@ -59,7 +59,7 @@ impl Stream {
         Self::made(context, priority, Some(KeptBlocks::default()))
     }
 
-    /// Makes a stream for what only reads memory of the device.
+    /// Makes a stream for work that only reads memory of the device.
     pub(crate) fn for_readers(context: &Arc<Context>, priority: i32) -> Result<Self, CudaError> {
         Self::made(context, priority, None)
     }
@@ -73,7 +73,7 @@ impl Stream {
         Ok(Self::with(context, handle, None, kept))
     }
 
-    /// Takes part in a stream that somebody else made.
+    /// Takes part in a foreign stream.
     ///
     /// # Safety
     ///
@@ -129,7 +129,7 @@ impl Stream {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether somebody else made it, who may capture on it, or let it go, at any time.
+    /// Whether it is foreign: its owner may capture on it, or let it go, at any time.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         self.0.keeper.is_some()
@@ -141,7 +141,7 @@ impl Stream {
         Turn { stream: self, order: self.0.order.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// The right to issue, if nobody has it.
+    /// The right to issue, if it is free.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
         let order = match self.0.order.try_lock() {
             Ok(order) => order,
@@ -151,7 +151,7 @@ impl Stream {
         Some(Turn { stream: self, order })
     }
 
-    /// A block for what comes next on the stream, if it has kept one of this size.
+    /// A block for the next work on the stream, if it has kept one of this size.
     #[inline]
     pub(crate) fn take_kept(&self, bytes: usize) -> Option<Block> {
         self.0.kept.as_ref()?.take(bytes).map(|address| Block { address, bytes })
@@ -163,7 +163,7 @@ impl Stream {
         self.0.kept.as_ref().is_some_and(|kept| kept.keep(block, self.0.context.properties.memory))
     }
 
-    /// Whether it keeps blocks for what comes next.
+    /// Whether it keeps blocks for later work.
     pub(crate) fn keeps_blocks(&self) -> bool {
         self.0.kept.is_some()
     }
@@ -181,7 +181,7 @@ impl Stream {
         self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event that nobody holds any more.
+    /// Takes an event without a holder.
     #[inline]
     pub(crate) fn recycle(&self, mark: Arc<Mark>) {
         if !self.0.context.runtime.is_abandoned() {
@@ -201,7 +201,7 @@ impl Stream {
         self.ledger().label(number).cloned()
     }
 
-    /// Whether a fence of this stream has happened. Nobody waits: while another thread issues here, an event that is not
+    /// Whether a fence of this stream has happened. No wait: while another thread issues here, an event that is not
     /// recorded yet stays so, and has not happened.
     pub(crate) fn query(&self, fence: &Fence) -> Result<bool, CudaError> {
         let context = &self.0.context;
@@ -225,7 +225,7 @@ impl Stream {
         }
     }
 
-    /// What to answer when the driver refuses to look at a fence, or to record its event.
+    /// The answer when the driver refuses to look at a fence, or to record its event.
     #[cold]
     fn refused(&self, fence: &Fence, error: DriverError) -> CudaError {
         if error.is_fault() {
@@ -263,7 +263,7 @@ impl<'s> Turn<'s> {
         self.stream
     }
 
-    /// Puts what comes next behind a fence, unless it is there already. The fence's event is recorded.
+    /// Puts later work behind a fence, unless it is there already. The fence's event is recorded.
     #[inline]
     pub(crate) fn wait_for(&mut self, fence: &Fence) -> Result<(), CudaError> {
         let (own, other) = (self.stream, fence.stream());
@@ -327,14 +327,14 @@ impl<'s> Turn<'s> {
 
     #[inline]
     fn begun(&self, mut mark: Arc<Mark>, number: u64) -> Fence {
-        // Nobody else has one that was spare; one that is open has begun.
+        // A spare one is not shared; an open one has begun.
         if let Some(spare) = Arc::get_mut(&mut mark) {
             spare.begin(self.stream);
         }
         Fence::new(mark, number)
     }
 
-    /// Leaves the fence of what was announced last, in the same turn. Its event is recorded now, when somebody asks for it, or
+    /// Leaves the fence of the last announced op, in the same turn. Its event is recorded now, when it is asked for, or
     /// when there are as many ops as have one in common.
     #[inline]
     pub(crate) fn leave(&mut self, fence: Fence, label: &Label, marking: Marking) -> Result<Fence, CudaError> {
@@ -354,15 +354,15 @@ impl<'s> Turn<'s> {
         }
     }
 
-    /// Records the event of the ops that have none yet, if somebody may ask for it: before a wait, so that who waits for
-    /// them waits for nothing else, and before foreign code has the stream.
+    /// Records the event of the ops that have none yet, if it may be asked for: before a wait, so that a wait for them
+    /// is for nothing else, and before foreign code has the stream.
     pub(crate) fn close(&mut self) -> Result<(), CudaError> {
         let Some(mark) = self.order.open() else { return Ok(()) };
         let open = Fence::new(mark, self.stream.ledger().announced());
         self.record_behind(&open)
     }
 
-    /// Sees to it that who waits for what is on the stream does not wait in vain for a lasting op, which comes next.
+    /// Spares a wait for the work on the stream the lasting op that comes next.
     pub(crate) fn part(&mut self, ties: &Ties) -> Result<(), CudaError> {
         if self.order.may_join(ties) { Ok(()) } else { self.close() }
     }
@@ -379,7 +379,7 @@ impl<'s> Turn<'s> {
     /// Records the open mark's event: behind all that was announced.
     fn record_mark(&mut self, mark: &Mark) -> Result<u64, DriverError> {
         let (stream, event) = (self.stream, mark.event);
-        // SAFETY: both live, and nobody records the event of a mark twice; the turn is used inside of the context.
+        // SAFETY: both live, and the event of a mark is recorded once; the turn is used inside of the context.
         unsafe { stream.context().driver().record_event(event, stream.handle()) }?;
         let number = stream.ledger().note_recorded(event);
         mark.is_behind(number);
@@ -400,7 +400,7 @@ impl Drop for Inner {
         }
         let spare = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner).take_spare();
         let events = spare.iter().map(|mark| mark.event).collect();
-        // SAFETY: the last handle is gone; events come back when nobody holds a fence of theirs.
+        // SAFETY: the last handle is gone; events come back when no fence of theirs is held.
         let retired = unsafe { Retired::new(&self.context, self.handle, self.keeper.is_none(), events) };
         self.context.retire(retired);
     }

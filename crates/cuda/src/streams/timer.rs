@@ -57,7 +57,7 @@ impl TimePoint {
 impl Drop for TimePoint {
     fn drop(&mut self) {
         if let Ok(_entered) = self.stream.context().enter_to_leave() {
-            // SAFETY: nobody else knows it, and no stream waits for it.
+            // SAFETY: it is not shared, and no stream waits for it.
             let _ = unsafe { self.stream.context().driver().destroy_event(self.event) };
         }
     }

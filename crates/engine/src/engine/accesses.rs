@@ -78,7 +78,7 @@ impl<'v> Accesses<'v> {
         EngineError::WrongEngine { variable: variable.label(), owner, engine }
     }
 
-    /// The accesses, each variable once, in the order in which they were named.
+    /// The accesses, each variable once, in the order of their naming.
     #[inline]
     pub(super) fn merged(&mut self) -> &[(NonNull<VarNode>, AccessKind)] {
         if self.unmerged {

@@ -17,8 +17,8 @@ pub struct OpBuilder<'a, P> {
 }
 
 impl Engine {
-    /// An op that runs a function: name what it touches, then push it. Errors go out by `?`: see [`Cause`]. If it fails, its
-    /// failure names the line of this call.
+    /// An op that runs a function: name its accesses, then push it. Errors go out by `?`: see [`Cause`]. If it fails,
+    /// its failure names the line of this call.
     #[track_caller]
     pub fn op<F>(&self, function: F) -> OpBuilder<'_, impl Payload + use<F>>
     where
@@ -86,7 +86,7 @@ impl<'a, P: Payload> OpBuilder<'a, P> {
         self
     }
 
-    /// It runs even if what it sees has failed.
+    /// It runs even if its inputs have failed.
     pub fn always_run(mut self) -> Self {
         self.options.always_run = true;
         self

@@ -7,20 +7,20 @@ use crate::trace::{Kind, Note};
 use crate::var::AccessKind;
 use std::time::{Duration, Instant};
 
-/// How an engine is closed; by default it finishes what was pushed, and waits for that.
+/// How an engine is closed; by default it finishes all pushed ops, and waits for them.
 #[derive(Default)]
 pub struct CloseOptions<'a> {
-    /// What has not started is not run: it fails with [`Cause::Cancelled`](crate::Cause::Cancelled).
+    /// An op that has not started is not run: it fails with [`Cause::Cancelled`](crate::Cause::Cancelled).
     pub cancel: bool,
-    /// How long to wait for what was pushed.
+    /// How long to wait for pushed ops.
     pub timeout: Option<Duration>,
-    /// What to call meanwhile, again and again.
+    /// A function to call meanwhile, again and again.
     pub tick: Option<Tick<'a>>,
 }
 
 impl Engine {
-    /// Closes the engine: refuses pushes from now on, waits for what was pushed, and ends the worker threads. Raises the failures
-    /// that nobody was told of.
+    /// Closes the engine: refuses pushes from now on, waits for pushed ops, and ends the worker threads. Raises the
+    /// untold failures.
     ///
     /// ```
     /// use weft_engine::{Engine, Settings};
@@ -33,8 +33,8 @@ impl Engine {
         self.close_with(CloseOptions::default())
     }
 
-    /// Closes the engine, as [`close`](Self::close) does, but not for longer than is allowed, or without what has not started; it raises
-    /// no failures when it cancels.
+    /// Closes the engine, as [`close`](Self::close) does, but not for longer than is allowed, or without ops that have
+    /// not started; it raises no failures when it cancels.
     ///
     /// If the time runs out the engine stays closed and its workers go on; call it again to wait on.
     pub fn close_with(&self, options: CloseOptions<'_>) -> Result<(), EngineError> {

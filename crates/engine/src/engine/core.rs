@@ -40,8 +40,8 @@ pub(crate) struct Core {
     pub(super) give_way_at: AtomicU64,
 }
 
-// SAFETY: `pool` is replaced only by fork::after_in_child(), whose caller vouches that no other
-// thread exists; everything else is Sync.
+// SAFETY: `pool` is replaced only by fork::after_in_child(): its caller vouches that no other thread exists; everything
+// else is Sync.
 unsafe impl Sync for Core {}
 // SAFETY: as above.
 unsafe impl Send for Core {}
@@ -73,14 +73,14 @@ impl Core {
 
     /// Says that ops are traced from now on; with 0, that they are not. A push that saw it otherwise has its ticket.
     pub(super) fn set_trace(&self, trace: u32) {
-        // ORDERING: SeqCst: who stops a trace looks at the tickets next; pairs with state().
+        // ORDERING: SeqCst: the end of a trace looks at the tickets next; pairs with state().
         self.state.fetch_and(CLOSED | WATCHED, Ordering::SeqCst);
         // ORDERING: as above.
         self.state.fetch_or(trace << 2, Ordering::SeqCst);
         crate::sync::full_fence_after_rmw();
     }
 
-    /// Whether somebody wants to know of ops that are pushed now: for a trace, or to check them.
+    /// Whether pushes are observed now: by a trace, or by checks.
     #[inline]
     pub(super) fn is_observed(&self) -> bool {
         self.state() & !CLOSED != 0
@@ -93,7 +93,7 @@ impl Core {
 
     pub(super) fn set_watched(&self, watched: bool) {
         if watched {
-            // ORDERING: SeqCst: who pushes meanwhile is checked or not; pairs with state().
+            // ORDERING: SeqCst: a push meanwhile is checked or not; pairs with state().
             self.state.fetch_or(WATCHED, Ordering::SeqCst);
         } else {
             // ORDERING: as above.
@@ -143,7 +143,7 @@ fn make_pool(settings: &Settings, workers: usize, label: &str) -> Arc<Pool> {
     Arc::new(Pool::new(settings.policy, workers, label.to_owned(), Arc::clone(&settings.host)))
 }
 
-/// Stops the workers when the last handle goes; what was pushed is still run.
+/// Stops the workers when the last handle goes; pushed ops are still run.
 struct Owner(Arc<Core>);
 
 impl Drop for Owner {
@@ -151,8 +151,8 @@ impl Drop for Owner {
         self.0.set_closed();
         let pool = self.0.pool();
         pool.stop();
-        // What dropped variables have left nobody else settles where there are no workers. Over a fork this thread has the
-        // role already.
+        // Without workers, the remains of dropped variables are settled here. Over a fork this thread has the role
+        // already.
         if !pool.is_over()
             && let Some(mut turn) = pool.try_turn()
         {
@@ -163,7 +163,7 @@ impl Drop for Owner {
 }
 
 impl Core {
-    /// A new handle on an engine whose handles are gone.
+    /// A new handle on an engine without handles.
     pub(super) fn reclaim(self: Arc<Self>) -> Engine {
         Engine { owner: Arc::new(Owner(Arc::clone(&self))), core: self }
     }
@@ -171,8 +171,8 @@ impl Core {
 
 /// A dependency engine: a handle; clones share the engine.
 ///
-/// When the last handle is dropped, what was pushed is still run and then the workers end.
-/// [`close`](Self::close) waits for that, and tells of failures.
+/// When the last handle is dropped, pushed ops are still run and then the workers end. [`close`](Self::close) waits for
+/// that, and tells of failures.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) core: Arc<Core>,
@@ -268,13 +268,13 @@ impl Engine {
         self.core.settings.max_pending_bytes
     }
 
-    /// What a push over a limit does.
+    /// The effect of a push over a limit.
     #[must_use]
     pub fn on_limit(&self) -> super::OnLimit {
         self.core.settings.on_limit
     }
 
-    /// Whether ops are kept back until somebody waits, so that the order of what is ready can be drawn.
+    /// Whether ops are kept back until a thread waits, so that the order of ready ones can be drawn.
     #[must_use]
     #[inline]
     pub fn keeps_ops_back(&self) -> bool {

@@ -22,14 +22,14 @@ pub(super) fn register(core: &Arc<Core>) {
     cores.push(Arc::downgrade(core));
 }
 
-/// Engines whose handles are gone while ops were pending.
+/// Engines without handles, but with pending ops.
 static ORPHANS: Mutex<Vec<Arc<Core>>> = Mutex::new(Vec::new());
 
 fn orphans() -> MutexGuard<'static, Vec<Arc<Core>>> {
     ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks after an engine whose handles are gone, until its ops are over; forgets those whose are.
+/// Looks after an engine without handles until its ops are over; forgets those without ops.
 pub(super) fn adopt_orphan(core: &Arc<Core>) {
     let over: Vec<_> = orphans().extract_if(.., |orphan| orphan.pool().is_over()).collect();
     drop(over); // not under the lock: this may be the last of an engine
@@ -38,15 +38,14 @@ pub(super) fn adopt_orphan(core: &Arc<Core>) {
     }
 }
 
-/// Handles on the engines whose own handles were all dropped while ops were pending: an exiting
-/// process waits for them too.
+/// Handles on the engines that lost their own handles while ops were pending: an exiting process waits for them too.
 #[must_use]
 pub fn take_orphans() -> Vec<Engine> {
     let orphans = std::mem::take(&mut *orphans());
     orphans.into_iter().map(Core::reclaim).collect()
 }
 
-/// What is held from before a fork to after it.
+/// The locks held from before a fork to after it.
 pub struct Fork {
     cores: Vec<Arc<Core>>,
     registry: MutexGuard<'static, Vec<Weak<Core>>>,

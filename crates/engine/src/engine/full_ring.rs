@@ -34,7 +34,8 @@ impl Standstill {
         Self { registered, settled, looks: 0, extended: 0 }
     }
 
-    /// Answers whether to help now. Whoever did not come for so long will not come soon: from then on help is due at each look.
+    /// Answers whether to help now. A worker that did not come for so long will not come soon: from then on help is due
+    /// at each look.
     fn is_help_due(&mut self, registered: u64, settled: impl FnOnce() -> u64) -> bool {
         let before = std::mem::replace(&mut self.registered, registered);
         self.looks = if before == registered { self.looks + 1 } else { 0 };
@@ -66,7 +67,7 @@ impl Core {
         }
     }
 
-    /// Waits until the ring has some room again, and makes it if nobody else does.
+    /// Waits until the ring has some room again, and makes it if no other thread does.
     #[cold]
     fn wait_for_slot(&self, ticket: u64) {
         let pool = self.pool();
@@ -88,7 +89,7 @@ impl Core {
 mod tests {
     use super::*;
 
-    /// Looks, at each of which so many pushes and ops more are registered and settled, until help is due.
+    /// Looks until help is due; at each, so many pushes and ops more are registered and settled.
     fn looks_until_help(registered: u64, settled: u64) -> Option<u64> {
         let mut standstill = Standstill::new(0, 0);
         (1..100_000).find(|look| standstill.is_help_due(look * registered, || look * settled))

@@ -9,7 +9,7 @@ use crate::trace::{Kind, Note};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
 
-/// What an op may be given besides its payload and its accesses.
+/// The options of an op, besides its payload and its accesses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PushOptions<'a> {
     /// Ready ops with a higher one go first.
@@ -18,23 +18,23 @@ pub struct PushOptions<'a> {
     pub name: Option<&'a str>,
     /// Where it runs, under a policy that tells devices apart.
     pub device: Device,
-    /// Whether it runs even if what it sees has failed, or the engine is being cancelled.
+    /// Whether it runs even if its inputs have failed, or the engine is being cancelled.
     pub always_run: bool,
-    /// Whether the variables that it mutates stand, behind it, for the same memory as those that it reads: its payload does
-    /// nothing, and where it is skipped, what they had begun was begun in that memory, too.
+    /// Whether the variables that it mutates stand, behind it, for the same memory as those that it reads: its payload
+    /// does nothing, and where it is skipped, changes begun in those were begun in that memory, too.
     pub hands_on: bool,
     /// Bytes it holds while it is pending.
     pub bytes: u64,
-    /// What a trace shows of it, if that is more than its name.
+    /// Its record in a trace, if that is more than its name.
     pub note: Note,
 }
 
-/// What an op is that does not say so.
+/// The kind of an op without a note.
 const fn kind_of<P: Payload>() -> Kind {
     if P::HOSTED { Kind::Callable } else { Kind::Native }
 }
 
-/// Pushed ops that are not settled, of which all stay in a core's cache, and pushes between two looks at them.
+/// Unsettled ops that all stay in a core's cache, and pushes between two looks at them.
 const IN_CACHE: u64 = 4096;
 const LOOK: u64 = 512;
 /// Pauses for which a pusher gives way, 1 us, how often at most, and ops that must be settled in each.
@@ -43,8 +43,8 @@ const WAY_LOOKS: u32 = 64;
 const QUICK: u64 = 4;
 
 impl Core {
-    /// Lets a worker that gets through short ops catch up: what a pusher writes too far ahead of it has left
-    /// the cache when it comes there, and both are slower for it.
+    /// Lets a worker that gets through short ops catch up: cells written too far ahead of it have left the cache when
+    /// it comes there, and both are slower for it.
     #[inline]
     fn give_way(&self) {
         let claimed = self.pool().registrar.ring.claimed();
@@ -72,8 +72,8 @@ impl Core {
         self.give_way_at.store(claimed.max(settled + IN_CACHE) + LOOK, Ordering::Relaxed);
     }
 
-    /// What is pending and its limit, if one more op with `bytes` might exceed it. What was dropped
-    /// or waited for and is not yet settled is counted too: see [`exact_excess`](Self::exact_excess).
+    /// The pending amount and its limit, if one more op with `bytes` might exceed it. Dropped variables and waits that
+    /// are not yet settled are counted too: see [`exact_excess`](Self::exact_excess).
     #[inline]
     fn excess(&self, bytes: u64) -> Option<(u64, u64, &'static str)> {
         let (settings, registrar) = (&self.settings, &self.pool().registrar);
@@ -128,8 +128,7 @@ impl Engine {
         self.is_inside_op() || self.core.pool().placement().is_inline()
     }
 
-    /// Waits until there is room for an op with `bytes`, or answers what is in the way if the
-    /// engine is to raise.
+    /// Waits until there is room for an op with `bytes`, or answers the obstacle if the engine is to raise.
     pub fn wait_for_room(&self, bytes: u64, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
         let mut wait = Wait { tick, ..Wait::default() };
         let mut waited = None;
@@ -156,7 +155,7 @@ impl Engine {
                     let fits = turn.parts().0.pending() <= ops && pool.registrar.bytes() <= held;
                     let room = fits || self.core.is_closed();
                     if room {
-                        // Nobody sleeps on it yet.
+                        // No worker sleeps on it yet.
                         let _ = waiter.answer(None);
                     } else {
                         turn.parts().0.room.push((std::sync::Arc::clone(waiter), ops, held));
@@ -241,8 +240,8 @@ impl Engine {
         }
         let mut refused = None;
         core.push_cell(list.len(), |cell, number| {
-            // The ticket is taken: whoever closes the engine from here on waits for this op. From
-            // inside an op a push is let through, so that what is drained can finish.
+            // The ticket is taken: a close of the engine from here on waits for this op. From inside an op a push is
+            // let through, so that drained ops can finish.
             let state = core.state();
             if state != 0 && core.is_closed() && current(pool.address()).is_none() {
                 refused = Some(payload);
@@ -281,7 +280,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs what was enqueued, where the policy has no workers for that.
+    /// Runs the enqueued ops, where the policy has no workers for that.
     #[inline]
     pub fn follow_up(&self) {
         let pool = self.core.pool();

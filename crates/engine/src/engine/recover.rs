@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::var::Health;
 use std::sync::Arc;
 
-/// What is left of a variable's last good version.
+/// The state of a variable's last good version.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Recoverable {
@@ -19,7 +19,7 @@ pub enum Recoverable {
     Kept {
         /// Of the op that failed first.
         failure: Arc<Failure>,
-        /// Whether an op has ever made one: else what is there is what the variable stood for at first.
+        /// Whether an op has ever made one: else the value is that from the variable's beginning.
         made: bool,
     },
     /// An op that ran has begun to change it.
@@ -29,7 +29,7 @@ pub enum Recoverable {
 }
 
 impl Engine {
-    /// What is left of a variable's last good version, as far as ops have settled.
+    /// The state of a variable's last good version, as far as ops have settled.
     pub fn recoverable(&self, variable: &Variable) -> Result<Recoverable, EngineError> {
         self.check_owner(variable)?;
         variable.adopt();
@@ -45,9 +45,9 @@ impl Engine {
         })
     }
 
-    /// Makes the last good version of variables their value again, where it is [kept](Recoverable::Kept): an op that was
-    /// skipped has not touched what it was to write. Nothing happens to other variables. A caller that wants to know what comes
-    /// of ops that are pending waits for them before.
+    /// Makes the last good version of variables their value again, where it is [kept](Recoverable::Kept): an op that
+    /// was skipped has not touched its targets. Nothing happens to other variables. A caller that needs the outcome of
+    /// pending ops waits for them before.
     ///
     /// ```
     /// use weft_engine::{Cause, Engine, EngineError, OpContext, Recoverable, Settings};

@@ -11,17 +11,17 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// What a push of a replay may be given.
+/// The options of a replay's push.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReplayOptions<'a> {
     /// As of any push. The name goes before that of the replay; where plain steps run was said when it was built, and
     /// `always_run` is each step's own.
     pub push: PushOptions<'a>,
-    /// Whether the steps run one by one, in the order in which they were recorded.
+    /// Whether the steps run one by one, in their recorded order.
     pub sequential: bool,
 }
 
-/// Ops whose dependencies are resolved, to be pushed again and again; made by a [`ReplayBuilder`]. Clones are the same.
+/// Ops with resolved dependencies, to be pushed again and again; made by a [`ReplayBuilder`]. Clones are the same.
 pub struct Replay<B> {
     core: Arc<Core>,
     plan: Arc<Plan>,
@@ -73,8 +73,8 @@ impl<B> Replay<B> {
 }
 
 impl<B: Send + Sync + 'static> Replay<B> {
-    /// Runs the steps on this thread, in the order in which they were recorded, for a caller who knows that all that its
-    /// ports stand for is granted. Answers what failed.
+    /// Runs the steps on this thread, in their recorded order, for a caller that has all of its ports' variables
+    /// granted. Answers what failed.
     ///
     /// The engine knows nothing of it. Steps that are not plain are refused.
     pub fn run_inline(&self, bindings: &B) -> Result<InlineFailures, EngineError> {
@@ -84,7 +84,7 @@ impl<B: Send + Sync + 'static> Replay<B> {
 }
 
 impl Engine {
-    /// Makes a replay of what was put together.
+    /// Makes a replay of the builder's steps.
     pub fn new_replay<B: Send + Sync + 'static>(&self, builder: ReplayBuilder<B>) -> Result<Replay<B>, EngineError> {
         let pool = self.core.pool();
         let lane = |kind, device| match kind {
@@ -96,9 +96,9 @@ impl Engine {
 
     /// Pushes a replay: all its steps, as one op.
     ///
-    /// `variables` says what is behind the ports, any number of variables behind each: a port is granted, left and failed
-    /// by itself, and a step waits only for the ports and steps that it needs. Two ports may have one variable behind them
-    /// if both only read it. A step that fails fails what needs it, and nothing else.
+    /// `variables` stand behind the ports, any number behind each: a port is granted, left and failed by itself, and a
+    /// step waits only for the ports and steps that it needs. Two ports may have one variable behind them if both only
+    /// read it. A step that fails fails the steps that need it, and nothing else.
     ///
     /// Pushing may wait for room, as [`push`](Self::push) does; a push that fails has changed nothing, and drops the
     /// bindings.
@@ -123,8 +123,8 @@ impl Engine {
     /// [`push_replay`](Self::push_replay) without a look at the limits, for callers that hold a lock of their own: nothing
     /// runs on this thread before [`follow_up`](Self::follow_up), which they owe.
     ///
-    /// They also say what the replay is to each variable. Who knows that one of those behind a port is less touched than the
-    /// others may say so.
+    /// They also state the replay's access to each variable. A caller may state a lesser access to one of the variables
+    /// behind a port.
     pub fn enqueue_replay<B: Send + Sync + 'static>(
         &self,
         replay: &Replay<B>,

@@ -6,7 +6,7 @@ use crate::pool::{DirectHost, Host, Policy};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What a push does that would exceed a limit.
+/// The effect of a push that would exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnLimit {
     /// It waits until there is room.
@@ -16,7 +16,7 @@ pub enum OnLimit {
     Raise,
 }
 
-/// What an engine is made with.
+/// The settings of an engine.
 #[derive(Clone)]
 pub struct Settings {
     /// Workers, or workers of each device's compute lane; as many as the processors by default.
@@ -27,14 +27,14 @@ pub struct Settings {
     pub max_pending_ops: u64,
     /// Bytes that pending ops may hold; pushes from inside ops are exempt. A share of the memory by default.
     pub max_pending_bytes: u64,
-    /// What a push over a limit does.
+    /// The effect of a push over a limit.
     pub on_limit: OnLimit,
     /// For messages and names of threads.
     pub name: Option<String>,
-    /// How long no op may end, while some are pending, before those who wait are told; never if there is none.
+    /// How long no op may end, while some are pending, before waiting threads are told; never if there is none.
     pub stall_after: Option<Duration>,
-    /// Memory that a buffer may have at a time, in storages: more than one lets an op overwrite it while others still read
-    /// the values before. The engine itself has no memory; whoever pushes ops on some asks for the number.
+    /// Memory that a buffer may have at a time, in storages: more than one lets an op overwrite it while others still
+    /// read the values before. The engine itself has no memory; the pushers of ops on some ask for the number.
     pub rename_limit: usize,
     /// Where hosted payloads run.
     pub host: Arc<dyn Host>,
@@ -56,8 +56,9 @@ impl Default for Settings {
     }
 }
 
-/// A thirty-second of the memory that this process may use, and no less than 256 MiB: ops that far ahead are enough to keep all
-/// workers busy, and more of them would only hold memory. Without limit where the system does not say what there is.
+/// A thirty-second of the memory that this process may use, and no less than 256 MiB: ops that far ahead are enough to
+/// keep all workers busy, and more of them would only hold memory. Without limit where the system does not tell its
+/// memory.
 fn share_of_memory() -> u64 {
     static SHARE: OnceLock<u64> = OnceLock::new();
     *SHARE.get_or_init(|| memory::available().map_or(u64::MAX, |bytes| (bytes / 32).max(256 << 20)))

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Entries of a report's chain at most.
 const CHAIN: usize = 10;
 
-/// What runs, and who waits for whom.
+/// The running ops, and the waits for each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StallReport {
@@ -31,12 +31,12 @@ pub struct StallReport {
 pub struct RunningOp {
     /// Its label.
     pub label: String,
-    /// What its payload says of the place of its push (see [`Payload::PLACE`](crate::Payload::PLACE)); 0 if nothing.
+    /// Its payload's word for the place of its push (see [`Payload::PLACE`](crate::Payload::PLACE)); 0 if nothing.
     pub place: u64,
     /// The line that pushed it, if [`Engine::op`] or [`Engine::task`] did.
     pub line: Option<&'static Location<'static>>,
-    /// What the engine's [`Host`](crate::Host) knows the thread by that runs it; `None` if its completion token is out
-    /// and its payload over.
+    /// The number that the engine's [`Host`](crate::Host) has for its thread; `None` if its completion token is out and
+    /// its payload over.
     pub thread: Option<u64>,
     /// How long it has been seen to run.
     pub seen: Duration,
@@ -52,7 +52,7 @@ pub struct Waiting {
     pub place: u64,
     /// The line that pushed it, as of a [`RunningOp`].
     pub line: Option<&'static Location<'static>>,
-    /// The label of what it waits for.
+    /// The label of the op that it waits for.
     pub variable: String,
     /// Labels of the ops that have it, as far as they are known: ops that read and have not started are not.
     pub blocked_by: Vec<String>,
@@ -86,15 +86,15 @@ fn vigil(pool: &Pool) -> MutexGuard<'_, Vigil> {
 }
 
 impl Engine {
-    /// After how long somebody is told that nothing moves.
+    /// The time without progress after which it is told.
     #[must_use]
     pub fn stall_after(&self) -> Option<Duration> {
         self.core.settings.stall_after
     }
 
     /// For how long no op has ended, once in each time that this is longer than
-    /// [`Settings::stall_after`](crate::Settings::stall_after) while ops are pending. To be asked by those who wait, now
-    /// and then: the answer knows only what they have seen.
+    /// [`Settings::stall_after`](crate::Settings::stall_after) while ops are pending. To be asked by waiting threads,
+    /// now and then: the answer rests on their looks alone.
     #[must_use]
     pub fn look_for_stall(&self) -> Option<Duration> {
         let patience = self.core.settings.stall_after?;
@@ -115,7 +115,7 @@ impl Engine {
         stalled
     }
 
-    /// What runs now, and who waits for whom.
+    /// The ops that run now, and the waits for each other.
     #[must_use]
     pub fn stall_report(&self) -> StallReport {
         let pool = self.core.pool();

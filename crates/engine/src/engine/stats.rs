@@ -11,7 +11,7 @@ pub struct Stats {
     pub pushed: u64,
     /// Ops that have ended, however they did.
     pub completed: u64,
-    /// Of these, ops whose payload failed.
+    /// Of these, ops with a failed payload.
     pub failed: u64,
     /// Of these, ops skipped for the failure of another one.
     pub skipped: u64,

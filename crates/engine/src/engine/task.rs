@@ -2,16 +2,17 @@
 //!
 //! # Protocol
 //!
-//! A value lies in a cell that all handles on its variable share. Outside of ops nobody has a reference to it: [`Engine::task`] alone
-//! makes one, inside an op, for as long as the function runs.
+//! A value lies in a cell that all handles on its variable share. Outside of ops there is no reference to it:
+//! [`Engine::task`] alone makes one, inside an op, for as long as the function runs.
 //!
 //! | reference | its op's access | others with one at that time |
 //! |---|---|---|
 //! | `&T` | read, or more | ops that read |
 //! | `&mut T` | mutate | none: the engine grants a mutation alone |
 //!
-//! An access of the builder can only be strengthened (a variable that is named twice merges), a task that names one twice, not to read
-//! both times, is refused at the push, and a cell dies with the last of its handles, of which each pending op has one.
+//! An access of the builder can only be strengthened (a variable that is named twice merges), a task that names one
+//! twice, not to read both times, is refused at the push, and a cell dies with the last of its handles; each pending op
+//! has one.
 
 use super::{Engine, OpBuilder, Variable};
 use crate::op::{OpContext, Payload, Placed};
@@ -79,14 +80,14 @@ pub struct Mutate<'a, T>(&'a Var<T>);
 mod sealed {
     use super::{AccessKind, Variable};
 
-    /// What a task is given, before its push.
+    /// The arguments of a task, before its push.
     pub trait Values<'v> {
         type Kept: Kept;
         fn each(&self, access: &mut dyn FnMut(&'v Variable, AccessKind));
         fn keep(self) -> Self::Kept;
     }
 
-    /// Handles on cells, of which a task makes references.
+    /// Handles on cells, for a task to make references of.
     pub trait Kept: Send + 'static {
         type Given<'a>;
 
@@ -98,7 +99,7 @@ mod sealed {
 }
 use sealed::{Kept, Values};
 
-/// What [`Engine::task`] takes: a [`Read`], a [`Mutate`], or a tuple of up to six of them.
+/// The arguments of [`Engine::task`]: a [`Read`], a [`Mutate`], or a tuple of up to six of them.
 pub trait TaskValues<'v>: Values<'v> {}
 impl<'v, V: Values<'v>> TaskValues<'v> for V {}
 
@@ -139,7 +140,7 @@ impl<T: Send + Sync + 'static> Kept for Shared<T> {
     type Given<'a> = &'a T;
 
     unsafe fn give(&self) -> &T {
-        // SAFETY: the access is granted: nobody mutates the value meanwhile.
+        // SAFETY: the access is granted: the value is not mutated meanwhile.
         unsafe { &*self.0.0.get() }
     }
 }
@@ -149,7 +150,7 @@ impl<T: Send + Sync + 'static> Kept for Own<T> {
 
     #[allow(clippy::mut_from_ref)] // the engine grants it to one op alone
     unsafe fn give(&self) -> &mut T {
-        // SAFETY: the access is granted: nobody else has a reference to the value meanwhile.
+        // SAFETY: the access is granted: there is no other reference to the value meanwhile.
         unsafe { &mut *self.0.0.get() }
     }
 }
@@ -185,7 +186,7 @@ macro_rules! tuples {
 }
 tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
-/// A function and what it is given.
+/// A function and its arguments.
 struct Task<K, F>(K, F);
 
 impl<K: Kept, F> Payload for Task<K, F>
@@ -244,7 +245,7 @@ impl Engine {
         self.with_value(var, T::clone)
     }
 
-    /// What a function finds in a variable's value as it is after everything that was pushed before. It runs as an op.
+    /// A function's answer on a variable's value, as it is after everything that was pushed before. It runs as an op.
     pub fn with_value<T, R>(
         &self,
         var: &Var<T>,

@@ -40,7 +40,7 @@ impl Core {
             return;
         }
         let &PushOptions { mut note, name, priority, bytes, device, .. } = options;
-        // What runs on a copy lane moves data, whatever runs it.
+        // Ops on a copy lane move data, by any payload.
         if device.lane == DeviceLane::Copy && matches!(note.kind.unwrap_or(kind), Kind::Callable | Kind::Native) {
             note.kind = Some(Kind::Copy);
         }
@@ -103,7 +103,7 @@ impl Core {
         unsafe { self.record(trace, &push, accesses) }.then_some(number)
     }
 
-    /// Records the end of a wait whose beginning was recorded under this number.
+    /// Records the end of the wait with this number.
     pub(super) fn trace_waited(&self, number: Option<u64>, outcome: Outcome) {
         if let Some(number) = number
             && let Some(recorder) = self.pool().recorder()
@@ -133,7 +133,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What was recorded so far. The trace goes on.
+    /// The recording so far. The trace goes on.
     pub fn read_trace(&self) -> Result<Recording, EngineError> {
         let pool = self.core.pool();
         let mut turn = pool.turn();
@@ -145,12 +145,12 @@ impl Engine {
         Ok(Recording { engine: pool.address(), ..recorder.recording(&errors, &running) })
     }
 
-    /// Ends the trace and answers what was recorded. Ops that are pending have zeros for what has not happened.
+    /// Ends the trace and answers the recording. Pending ops have zeros for events that have not happened.
     pub fn stop_trace(&self) -> Result<Recording, EngineError> {
         let pool = self.core.pool();
         let mut turn = pool.turn();
         self.core.set_trace(0);
-        // Who saw it otherwise has a ticket: after this it is published, and nobody writes any more.
+        // A pusher that saw it otherwise has a ticket: after this it is published, and all writes are over.
         turn.catch_up();
         let running = pool.running_in_trace();
         let trace = turn.parts().0.set_trace(None);
@@ -175,14 +175,14 @@ impl Engine {
         trace_in(self.core.state()) != 0
     }
 
-    /// Whether somebody wants to know of ops that are pushed now: for a trace, or [to check them](Self::is_watched).
+    /// Whether pushes are observed now: by a trace, or [by checks](Self::is_watched).
     #[must_use]
     #[inline]
     pub fn is_observed(&self) -> bool {
         self.core.is_observed()
     }
 
-    /// Whether ops that are pushed now are to be checked by whoever pushes them. The engine itself checks nothing.
+    /// Whether pushers are to check their ops now. The engine itself checks nothing.
     #[must_use]
     #[inline]
     pub fn is_watched(&self) -> bool {
@@ -194,7 +194,7 @@ impl Engine {
         self.core.set_watched(watched);
     }
 
-    /// What a trace is to show of an op about to be pushed: what it is, its name, and its place, which goes by a key of
+    /// The record, for a trace, of an op about to be pushed: its kind, its name, and its place, which goes by a key of
     /// the caller's (0 for none). Call it where anything may run, if the engine [is traced](Self::is_traced).
     #[must_use]
     pub fn note(&self, kind: Kind, name: &str, place: u64, describe: &dyn Describe) -> Note {

@@ -150,8 +150,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: the node lives until its release is settled.
         if !unsafe { self.node.as_ref() }.is_of(self.core.generation()) {
-            // The parent process has its own; nobody here ever queued for this one.
-            // SAFETY: the last handle is gone, and no access of this process exists.
+            // The parent process has its own; no op here ever queued for this one. SAFETY: the last handle is gone, and
+            // no access of this process exists.
             drop(unsafe { Box::from_raw(self.node.as_ptr()) });
             return;
         }

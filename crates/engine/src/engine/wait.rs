@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Looks before a waiter sleeps, some 10 us together, and the one at which it helps.
 const LOOKS: u32 = 128;
 const HELP_AT: u32 = 48;
-/// The look at which it yields if its last waits were in the way of who was to answer.
+/// The look at which it yields if its last waits were in the way of the answering thread.
 const YIELD_AT: u32 = 4;
 const PAUSES: u32 = 8;
 /// Of so many questions whether it is called away, a waiter looks at the clock for one.
@@ -39,7 +39,7 @@ pub struct Wait<'a> {
     pub timeout: Option<Duration>,
     /// Called every 50 ms.
     pub tick: Option<Tick<'a>>,
-    /// What a trace shows of it.
+    /// Its record in a trace.
     pub note: Note,
     /// Where it waits, in the caller's words, for a [`StallReport`](crate::StallReport); 0 if that is not known.
     pub place: u64,
@@ -78,7 +78,7 @@ pub(super) fn park_until(
             (0..PAUSES).for_each(|_| spin_hint());
         }
         CROWD.set(CROWD.get().after_spin());
-        // Nobody else may be free to register what is waited for, however much was pushed before it.
+        // No other thread may be free to register the awaited op, however much was pushed before it.
         core.pool().turn().catch_up();
         core.pool().help(&mut || recall.is_due());
         if waiter.is_done() {
@@ -109,8 +109,8 @@ pub(super) fn park_until(
     })
 }
 
-/// What calls a waiting thread away from ops that it carries out meanwhile: that there is an answer, or that it is time to
-/// look after its own affairs. Signals are not among these: what handles them may wait, too, and it holds an op.
+/// The calls of a waiting thread away from ops that it carries out meanwhile: an answer, or the time for its own
+/// affairs. Signals are not among these: their handler may wait, too, and the thread holds an op.
 struct Recall<'a> {
     waiter: &'a Waiter,
     until: Option<Instant>,
@@ -265,7 +265,7 @@ impl Engine {
                 self.refuse_cycle(variable, asker, probe, waiter)?;
             }
             pool.asked(guest);
-            // Nobody else may be free to register it.
+            // No other thread may be free to register it.
             if !waiter.is_done() && kind == AccessKind::Exclusive {
                 pool.turn().catch_up();
             }
@@ -324,7 +324,7 @@ impl Engine {
         }
     }
 
-    /// Refuses what an op of this engine must not wait for.
+    /// Refuses waits that an op of this engine must not make.
     pub(super) fn refuse_inside_op(&self, reason: &str) -> Result<(), EngineError> {
         match current(self.core.pool().address()) {
             None => Ok(()),
@@ -336,8 +336,7 @@ impl Engine {
         }
     }
 
-    /// Waits until all ops pushed before have finished, and raises the failures of ops, pushed
-    /// before or not, that nobody was told of.
+    /// Waits until all ops pushed before have finished, and raises the untold failures of ops, pushed before or not.
     pub fn wait_for_all(&self) -> Result<(), EngineError> {
         self.wait_for_all_with(&mut Wait::default())
     }
@@ -382,7 +381,7 @@ impl Engine {
         outcome.map(drop)
     }
 
-    /// The failures nobody was told of; they count as told from now on.
+    /// The untold failures; they count as told from now on.
     #[must_use]
     pub fn take_failures(&self) -> Vec<Arc<Failure>> {
         let pool = self.core.pool();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Accesses that an op holds without a further allocation.
 pub(crate) const INLINE_ACCESSES: usize = 4;
 
-/// What an op is to the registrar.
+/// The kind of an op for the registrar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum OpKind {
@@ -23,7 +23,7 @@ pub(crate) enum OpKind {
     Probe,
     /// Closes an epoch for `wait_for_all`.
     Fence,
-    /// The last access of a variable whose handles are gone: frees the node.
+    /// The last access of a variable without handles: frees the node.
     Release,
     /// A push of a replay: its accesses are granted and settled one by one; see `replay`.
     Replay,
@@ -36,7 +36,7 @@ pub(crate) enum OpKind {
 pub(crate) struct OpFlags(u8);
 
 impl OpFlags {
-    /// Runs even if what it sees has failed.
+    /// Runs even if its inputs have failed.
     pub(crate) const ALWAYS_RUN: Self = Self(1);
     /// Counts among the ops with a priority other than 0.
     pub(crate) const PRIORITISED: Self = Self(2);
@@ -70,23 +70,23 @@ impl OpFlags {
     }
 }
 
-/// What most ops do without, out of line.
+/// Fields that most ops do without, out of line.
 #[derive(Default)]
 pub(crate) struct Extra {
     pub(crate) name: Option<Box<str>>,
     /// Bytes this op holds while it is pending.
     pub(crate) bytes: u64,
-    /// Who a probe or a fence answers.
+    /// The waiter that a probe or a fence answers.
     pub(crate) waiter: Option<Arc<Waiter>>,
-    /// The running op in which a probe's waiter waits.
+    /// The running op of a probe's waiter.
     pub(crate) asker: Option<OpPtr>,
 }
 
 /// An op. 192 bytes, three cache lines.
 ///
-/// A pusher writes the first line alone if there is one access, the second one too for up to three. What is behind them is
-/// the registrar's and the workers' own, and stays in their cache while cells go round: so a push costs as few lines that
-/// travel between cores as it can. What counts down lies in the first line, beside the first access.
+/// A pusher writes the first line alone if there is one access, the second one too for up to three. What is behind them
+/// is the registrar's and the workers' own, and stays in their cache while cells go round: so a push costs as few lines
+/// that travel between cores as it can. The countdown lies in the first line, beside the first access.
 #[repr(C, align(64))]
 pub(crate) struct Op {
     /// Accesses not granted yet.
@@ -121,10 +121,10 @@ struct Elsewhere {
     count: usize,
 }
 
-/// Bytes of a line, and where what no pusher touches begins.
+/// Bytes of a line, and the begin of the fields that no pusher touches.
 const LINE: usize = 64;
 
-/// What an op needs at one time or the other.
+/// Fields that an op needs at one time or the other.
 #[derive(Clone, Copy)]
 pub(crate) union Last {
     /// While it lies in an ordered lane's list.
@@ -149,7 +149,7 @@ const _: () = assert!(offset_of!(Op, next) >= 2 * LINE);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OpPtr(pub(crate) NonNull<Op>);
 
-// SAFETY: a cell has one owner at a time (see the module's table), who may be any thread.
+// SAFETY: a cell has one owner at a time (see the module's table), on any thread.
 unsafe impl Send for OpPtr {}
 // SAFETY: a shared pointer is no access; every dereference has its own reason.
 unsafe impl Sync for OpPtr {}
@@ -211,7 +211,7 @@ impl Op {
         }
     }
 
-    /// Asks for what [`fill`](Self::fill) will write of a cell. Any address will do.
+    /// Asks for the lines of a cell that [`fill`](Self::fill) will write. Any address will do.
     #[inline]
     pub(crate) fn prefetch_to_fill(cell: *mut Op, accesses: usize) {
         let lines = cell.cast::<u8>();
@@ -221,14 +221,14 @@ impl Op {
         }
     }
 
-    /// Asks for what the registrar will look at of a cell. Any address will do.
+    /// Asks for the lines of a cell that the registrar will look at. Any address will do.
     #[inline]
     pub(crate) fn prefetch_to_open(cell: *mut Op, accesses: usize) {
         Self::prefetch_to_fill(cell, accesses);
         prefetch_to_write(cell.cast::<u8>().wrapping_add(2 * LINE));
     }
 
-    /// Writes what a filled cell lacks of an op, whose push has this number.
+    /// Writes the fields that a filled cell lacks of an op with this number.
     ///
     /// # Safety
     ///
@@ -313,7 +313,7 @@ impl Op {
         (0..count).any(|index| unsafe { (*first.add(index)).var == var })
     }
 
-    /// What the op's payload says of the place of its push.
+    /// The payload's word for the place of its push.
     ///
     /// # Safety
     ///
@@ -332,7 +332,7 @@ impl Op {
     ///
     /// # Safety
     ///
-    /// The op is settled, its payload consumed, and nobody else knows the cell.
+    /// The op is settled, its payload consumed, and the cell is not known elsewhere.
     #[inline]
     pub(crate) unsafe fn empty(op: *mut Op) {
         let (first, count) = Self::accesses(op);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// Where finished ops go. The engine's core is one.
 pub(crate) trait Deliver: Send + Sync {
-    /// Takes an op whose work has ended.
+    /// Takes an op after its work.
     fn deliver(&self, op: OpPtr, result: Result<(), Cause>);
 
-    /// The list of ops whose tokens are out; none if nobody looks at it any more.
+    /// The list of ops with their tokens out; none if it is not looked at any more.
     fn deferred(&self) -> Option<&Deferred>;
 
     /// Takes an error for which no op is left that could carry it.
@@ -50,13 +50,13 @@ pub(crate) fn is_inside_any() -> bool {
     running().is_some()
 }
 
-/// Notes what this thread runs from now on, and answers what it ran before.
+/// Notes the op that this thread runs from now on, and answers the one before.
 #[inline]
 pub(crate) fn set_current(engine: usize, op: OpPtr) -> (usize, Option<OpPtr>) {
     CURRENT.with(|current| current.replace((engine, Some(op))))
 }
 
-/// Goes back to what this thread ran before.
+/// Goes back to the op before.
 #[inline]
 pub(crate) fn clear_current(before: (usize, Option<OpPtr>)) {
     CURRENT.with(|current| current.set(before));
@@ -85,7 +85,7 @@ impl<'a> OpContext<'a> {
         unsafe { Op::label(self.op) }
     }
 
-    /// The engine's [`Host`](crate::Host), in which a payload that knows its type may keep what outlives the op.
+    /// The engine's [`Host`](crate::Host), a place for objects that outlive the op, if the payload knows its type.
     #[must_use]
     pub fn host(&self) -> &dyn Any {
         self.deliver.host()
@@ -124,7 +124,7 @@ impl<'a> OpContext<'a> {
         self.token.is_none()
     }
 
-    /// Ends the run. Answers what to deliver, or nothing if a token will.
+    /// Ends the run. Answers the op to deliver, or nothing if a token will.
     #[inline]
     pub(crate) fn conclude(self, result: Result<(), Cause>) -> Option<Result<(), Cause>> {
         let Some(token) = self.token else { return Some(result) };
@@ -137,16 +137,16 @@ impl<'a> OpContext<'a> {
     }
 }
 
-/// What the clones of a completion share.
+/// The shared state of a completion's clones.
 ///
 /// An op with a token has two ends: the payload returns, and the token is used. Until both have
 /// come the op is running, so that a payload may use its token and go on; the later one delivers.
 struct Token {
-    /// The op's, among those whose tokens are out.
+    /// The op's entry, among those with their tokens out.
     place: Listing,
     /// Where to, until both ends have come: a token that was used keeps nothing of the engine.
     deliver: UnsafeCell<Option<Arc<dyn Deliver>>>,
-    /// Whether somebody has taken the right to answer.
+    /// Whether the right to answer is taken.
     used: AtomicBool,
     result: UnsafeCell<Result<(), Cause>>,
     /// Ends that have come: 0, 1 or 2.
@@ -172,7 +172,7 @@ impl Token {
         if self.used.swap(true, Ordering::AcqRel) {
             return Err(result);
         }
-        // SAFETY: only the first one gets here, and nobody reads before the second end.
+        // SAFETY: only the first one gets here, and it is not read before the second end.
         self.result.with_mut(|place| unsafe { *place = result });
         if let Some((deliver, result)) = self.end() {
             deliver.deliver(self.place.op, result);
@@ -186,7 +186,7 @@ impl Token {
         if self.ends.fetch_add(1, Ordering::AcqRel) == 0 {
             return None;
         }
-        // SAFETY: both ends have come, so nobody looks at it any more.
+        // SAFETY: both ends have come, so it is not looked at any more.
         let deliver = self.deliver.with_mut(|deliver| unsafe { (*deliver).take() })?;
         if let Some(deferred) = deliver.deferred() {
             // SAFETY: it entered when it was made; a list that is there at the end was there at the beginning.
@@ -199,7 +199,7 @@ impl Token {
 
 impl Drop for Token {
     fn drop(&mut self) {
-        // Nobody is left who could use it twice, so the answer says nothing new.
+        // It cannot be used twice any more, so the answer says nothing new.
         let _ = self.finish(Err(Cause::TokenDropped));
     }
 }

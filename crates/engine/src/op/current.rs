@@ -4,7 +4,8 @@ use super::OpFlags;
 use super::context::running;
 use std::num::NonZeroUsize;
 
-/// The op that a thread runs, or ran: a small copy, for messages, and for records of what goes on after its payload.
+/// The op that a thread runs, or ran: a small copy, for messages, and for records of work that goes on after its
+/// payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CurrentOp {
     engine: NonZeroUsize,

@@ -1,4 +1,4 @@
-//! Ops whose completion tokens are out: a list through the tokens, for reports of engines that stand still.
+//! Ops with their completion tokens out: a list through the tokens, for reports of engines that stand still.
 //!
 //! A token is in the list from before its payload is told of it until both its ends have come. Its place is a part of
 //! it, so nothing is allocated, and nothing of anybody else's runs, under the lock.
@@ -16,7 +16,7 @@ struct Head {
     count: usize,
 }
 
-// SAFETY: who is in the list leaves it before it dies, so the pointer is one to something that is there.
+// SAFETY: a member of the list leaves it before it dies, so the pointer is valid.
 unsafe impl Send for Head {}
 
 /// An op's place in the list.
@@ -102,7 +102,7 @@ impl Deferred {
                 continue;
             }
             let mut at = head.first;
-            // SAFETY: the lock is held, so what is in the list stays in it.
+            // SAFETY: the lock is held, so its members stay.
             while let Some(place) = unsafe { at.as_ref() } {
                 ops.push(place.op);
                 // SAFETY: as above.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A queue whose ops go one by one, in the order of their pushes, on a worker of their own: that of a device on whose
+/// A queue of ops that go one by one, in the order of their pushes, on a worker of their own: that of a device on whose
 /// streams they put work, that of a communicator whose ranks must agree on an order.
 ///
 /// It goes by its name, which means the same queue in the whole process; each engine has its own worker for it.

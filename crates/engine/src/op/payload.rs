@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 use std::panic::Location;
 
-/// What an op does when all its accesses are granted.
+/// The work of an op, with all its accesses granted.
 ///
 /// Payloads of up to three words are stored inside the op; larger ones are boxed. An op made by
 /// [`Engine::op`](crate::Engine::op) spends one of the three on the line of its push.
@@ -236,7 +236,8 @@ impl RawPayload {
             unsafe { (&raw mut words).cast::<P>().write(std::ptr::read(&raw const *payload)) };
         } else {
             if let Some(offset) = P::PLACE {
-                // SAFETY: whoever made the offset has promised eight bytes there. Behind the box there is room for them.
+                // SAFETY: the maker of the offset has promised eight bytes there. Behind the box there is room for
+                // them.
                 unsafe {
                     let place = (&raw const payload).cast::<u8>().add(offset.bytes).cast::<u64>().read_unaligned();
                     (&raw mut words).cast::<usize>().add(1).cast::<u64>().write_unaligned(place);
@@ -253,7 +254,7 @@ impl RawPayload {
         self.table.hosted
     }
 
-    /// What it says of its place. What lies in these words can be read after it was run or discarded.
+    /// Its word for its place. These words can be read after it was run or discarded.
     pub(crate) fn place(&self) -> Place {
         let Some((offset, is_line)) = self.table.place else { return Place::default() };
         // SAFETY: new() wrote these eight bytes, as part of the payload or behind its box.
@@ -263,7 +264,8 @@ impl RawPayload {
         }
         #[allow(clippy::cast_possible_truncation)] // it was an address
         let address = std::ptr::with_exposed_provenance::<Location<'static>>(said as usize);
-        // SAFETY: whoever made the offset by line() has promised the address of a location, which lives as long as the process.
+        // SAFETY: the maker of the offset by line() has promised the address of a location, which lives as long as the
+        // process.
         Place { said: 0, line: Some(unsafe { &*address }) }
     }
 

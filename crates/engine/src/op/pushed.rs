@@ -5,9 +5,8 @@ use std::cmp::Ordering;
 
 /// When an op was pushed: the lesser one was pushed first.
 ///
-/// Numbers begin anew after 2^32 pushes. Pending ops lie closer together than half of that, so of two of them it is known
-/// which came first; of others it is not. Steps of one replay have its number, and go in the order in which they were
-/// recorded.
+/// Numbers begin anew after 2^32 pushes. Pending ops lie closer together than half of that, so of two of them it is
+/// known which came first; of others it is not. Steps of one replay have its number, and go in their recorded order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pushed {
     number: u32,
@@ -20,7 +19,7 @@ impl Pushed {
     /// The op is pending, and stays so for the length of the call.
     #[inline]
     pub(crate) unsafe fn of(op: *mut Op) -> Self {
-        // SAFETY: the caller's promise. Ops of their own have numbers of their own, whatever their epoch.
+        // SAFETY: the caller's promise. Ops of their own have numbers of their own, in any epoch.
         unsafe { Self { number: (*op).number, step: (*op).epoch } }
     }
 }

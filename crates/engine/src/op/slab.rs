@@ -162,7 +162,7 @@ impl Slab {
     ///
     /// # Safety
     ///
-    /// It was taken from this slab, is empty, and nobody else knows it.
+    /// It was taken from this slab, is empty, and is not known elsewhere.
     #[inline]
     pub(crate) unsafe fn give(&mut self, cell: *mut Op) {
         let header = cell.map_addr(|address| address & !(CHUNK_BYTES - 1)).cast::<Header>();
@@ -196,9 +196,8 @@ impl Drop for Slab {
         while !self.open.is_null() {
             let header = self.open;
             self.unlink(header);
-            // Chunks with used cells are full of ops that nobody can settle any more: leaking
-            // their memory is what the exit of a process does anyway.
-            // SAFETY: a listed chunk is alive.
+            // Chunks with used cells are full of ops that cannot be settled any more: leaking their memory is what the
+            // exit of a process does anyway. SAFETY: a listed chunk is alive.
             if unsafe { (*header).used } == 0 {
                 drop(Chunk(header));
             }

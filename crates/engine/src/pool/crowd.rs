@@ -10,15 +10,15 @@
 use crate::sync::yield_now;
 use std::time::{Duration, Instant};
 
-/// A yield in which nobody else has run takes less.
+/// A yield without another thread's run takes less.
 const SWITCHES: Duration = Duration::from_micros(1);
-/// Who keeps the processor for longer is not one that waits for this thread.
+/// A thread that keeps the processor for longer does not wait for this one.
 const TURN: Duration = Duration::from_micros(50);
 /// How often a thread that has lost a slice then spins in vain before it tries once more, and one that loses them again and again.
 const SHY: u32 = 256;
 const SHYEST: u32 = 4096;
 
-/// What a thread has seen of the others on its processor.
+/// A thread's view of the others on its processor.
 #[derive(Clone, Copy)]
 pub(crate) struct Crowd {
     /// Whether to yield soon.
@@ -39,12 +39,12 @@ impl Crowd {
         self.suspected
     }
 
-    /// What it is after a spin in vain.
+    /// The view after a spin in vain.
     pub(crate) fn after_spin(self) -> Self {
         Self { suspected: self.shy == 0, shy: self.shy.saturating_sub(1), ..self }
     }
 
-    /// Lets others run. What it is afterwards.
+    /// Lets others run. The view afterwards.
     pub(crate) fn after_yield(self) -> Self {
         let before = Instant::now();
         yield_now();

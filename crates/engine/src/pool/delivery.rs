@@ -7,7 +7,7 @@ use crate::sched::PullNothing;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Takes back what ran: the way of completion tokens into the pool.
+/// Takes finished ops back: the way of completion tokens into the pool.
 pub(super) struct Delivery(pub(super) Arc<Pool>);
 
 impl Deliver for Delivery {

@@ -10,12 +10,12 @@ const HAND_OVER: Duration = Duration::from_millis(1);
 impl Pool {
     #[inline]
     pub(super) fn is_gate_shut(&self) -> bool {
-        // ORDERING: SeqCst: who finds it shut leaves its op to the one who shut it; pairs with the
-        // store by which that one opens it and then looks.
+        // ORDERING: SeqCst: a thread that finds it shut leaves its op to the one that shut it; pairs with the store of
+        // that one, which opens it and then looks.
         self.gate.load(Ordering::SeqCst)
     }
 
-    /// Shuts the gate, unless somebody else has.
+    /// Shuts the gate, unless it is shut.
     pub(super) fn shut_gate(&self) -> bool {
         // ORDERING: SeqCst, see is_gate_shut().
         if self.gate.swap(true, Ordering::SeqCst) {
@@ -28,7 +28,7 @@ impl Pool {
 
     /// Opens it: the host was entered.
     pub(super) fn open_gate(&self) {
-        // ORDERING: SeqCst: from here others may come; what was left to us we look for next.
+        // ORDERING: SeqCst: from here others may come; next we look for ops that were left to us.
         self.gate.store(false, Ordering::SeqCst);
     }
 

@@ -38,11 +38,11 @@ use std::sync::Arc;
 /// Answers whether it is called away.
 pub(crate) type Guest<'a> = dyn FnMut() -> bool + 'a;
 
-/// Looks for an op of which the registrar has just told.
+/// Looks for an op that the registrar has just announced.
 const LOOKS: u32 = if cfg!(loom) { 2 } else { 64 };
 
 thread_cell! {
-    /// What this thread asks as a guest: a `*mut Visit`, or null.
+    /// This thread's request as a guest: a `*mut Visit`, or null.
     static VISIT: *mut () = ptr::null_mut();
 }
 
@@ -53,9 +53,9 @@ struct Visit<'a, 'b> {
     left: bool,
 }
 
-/// Whether the calling thread runs its op as a guest and is not to stay: what it waits for is there, it has to look after
-/// its wait, or `long` is true, by which the op says that it has turned out to last. An op that takes long asks. Once the
-/// answer is yes it [defers](crate::OpContext::defer) its end, and pushes an op that does the rest.
+/// Whether the calling thread runs its op as a guest and is not to stay: its wait is over, it has to look after that,
+/// or `long` is true: the op has turned out to last. An op that takes long asks. Once the answer is yes it
+/// [defers](crate::OpContext::defer) its end, and pushes an op that does the rest.
 #[must_use]
 pub fn is_called_away(long: bool) -> bool {
     let visit = VISIT.with(Cell::get).cast::<Visit<'_, '_>>();
@@ -78,7 +78,7 @@ fn visit<R>(guest: &mut Guest<'_>, run: impl FnOnce() -> R) -> (R, bool) {
 }
 
 impl Pool {
-    /// Whether the calling thread may be a guest: it runs no op, and nobody traces or cancels.
+    /// Whether the calling thread may be a guest: it runs no op, and there is no trace or cancellation.
     pub(super) fn welcomes_guests(&self) -> bool {
         // ORDERING: as in run(): an op that misses a trace has started before.
         !(self.watched.load(Ordering::Relaxed) > 0
@@ -106,15 +106,15 @@ impl Pool {
         }
     }
 
-    /// Runs ops of a lane whose unit the caller has.
+    /// Runs ops of a lane; the caller has its unit.
     fn work_as_guest(self: &Arc<Self>, lane: &Lane, guest: &mut Guest<'_>) {
-        // A trace or a stall report shows its ops as the worker's, who sleeps.
+        // A trace or a stall report shows its ops as those of the sleeping worker.
         let Some(seat) = lane.seat(0) else { return };
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
         while !guest() {
             let Some(op) = self.pull_as_guest(lane.native_queue()) else { return };
             let (finished, left) = visit(guest, || self.run(op, &deliver, Some(seat)));
-            // What the guest waits for may be there by now: so nothing is pulled in the same turn.
+            // The guest's wait may be over by now: so nothing is pulled in the same turn.
             self.registrar.drive(finished, &mut PullFirst { queue: lane.native_queue(), wanted: false, op: None });
             self.wake_others(lane);
             if left {

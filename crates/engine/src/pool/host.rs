@@ -11,8 +11,8 @@ pub trait Host: Any + Send + Sync {
     /// The calling thread is a worker, from now on.
     fn worker_begins(&self) {}
 
-    /// A number by which others than the engine know the calling thread, for traces. Called while ops wait for the
-    /// answer: it must not wait itself, or run anything that a user wrote.
+    /// A number of the calling thread outside of the engine, for traces. Called while ops wait for the answer: it must
+    /// not wait itself, or run anything that a user wrote.
     fn thread(&self) -> u64 {
         0
     }
@@ -25,7 +25,7 @@ pub trait Host: Any + Send + Sync {
     /// The calling worker thread has slept for some time, and may do so for ever.
     fn worker_rests(&self) {}
 
-    /// The calling worker thread is about to end; what was kept for it can go.
+    /// The calling worker thread is about to end; its state can go.
     fn worker_ends(&self) {}
 }
 

@@ -19,8 +19,8 @@ thread_cell! {
 }
 
 impl Pool {
-    /// Runs what is ready on this thread, until nothing is. Deep inside other inline runs that is
-    /// left to the outermost, unless the caller is about to wait for it.
+    /// Runs ready ops on this thread, until there are none. Deep inside other inline runs that is left to the
+    /// outermost, unless the caller is about to wait for it.
     pub(crate) fn run_inline(self: &Arc<Self>, about_to_wait: bool) {
         let outer = NESTED.with(Cell::get);
         let depth = if outer.0 == self.address() { outer.1 } else { 0 };
@@ -37,8 +37,8 @@ impl Pool {
             let mut pull = PullOne(None);
             self.registrar.drive(finished.take(), &mut pull);
             let Some(op) = pull.0 else {
-                // Another thread had the role. It may have registered an op of this one's and gone, or
-                // this one an op of its: who finds nothing looks whether there is something by now.
+                // Another thread had the role. It may have registered an op of this one's and gone, or this one an op
+                // of its: a thread that finds nothing looks again.
                 if self.has_inline_work() {
                     yield_now();
                     continue;

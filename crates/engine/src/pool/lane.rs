@@ -13,13 +13,13 @@ const DORMANT: u64 = 1 << 32;
 
 pub(crate) struct Lane {
     pub(crate) number: u16,
-    /// In which order what is ready goes.
+    /// The order of its ready ops.
     pub(crate) order: Order,
     /// Low half: workers awake without work. High half: workers asleep or not started yet.
     idle: CachePadded<AtomicU64>,
     seats: Box<[OnceLock<WorkerSeat>]>,
     taken: AtomicUsize,
-    /// Numbers that were taken for workers whose threads could not be started.
+    /// Numbers of workers without a thread: it could not be started.
     returned: Mutex<Vec<usize>>,
     /// Stand-ins that are no longer needed: so many workers are to retire.
     excess: AtomicUsize,
@@ -54,14 +54,15 @@ impl Lane {
     /// Notes that a queue goes here, which lends its worker's place or does not.
     pub(crate) fn serve(&self, lent: bool) {
         let bit = if lent { LENT } else { KEPT };
-        // ORDERING: a flag of its own; who does not see it yet lends nothing.
+        // ORDERING: a flag of its own; a lane that does not see it yet lends nothing.
         if self.queues.load(Ordering::Relaxed) & bit == 0 {
             // ORDERING: as above.
             self.queues.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// Whether who waits may take the place of its worker: all its queues allow it, and it has had one worker alone.
+    /// Whether a waiting thread may take the place of its worker: all its queues allow it, and it has had one worker
+    /// alone.
     #[inline]
     pub(crate) fn lends(&self) -> bool {
         // ORDERING: as in serve(); pairs with take_seat() for the rest.
@@ -75,7 +76,7 @@ impl Lane {
         full_fence_after_rmw();
     }
 
-    /// Whether the worker will look by itself for what was published before this call.
+    /// Whether the worker will look by itself for ops that were published before this call.
     #[inline]
     pub(crate) fn naps(&self) -> bool {
         // ORDERING: SeqCst: the publisher's look after it has published; pairs with set_napping().
@@ -122,7 +123,7 @@ impl Lane {
         None
     }
 
-    /// Gives a number back at which nobody sits: the thread could not be started.
+    /// Gives an unused number back: the thread could not be started.
     pub(crate) fn return_seat(&self, number: usize) {
         self.returned().push(number);
     }
@@ -140,7 +141,7 @@ impl Lane {
         self.taken.load(Ordering::Relaxed) >= self.seats.len() && self.returned().is_empty()
     }
 
-    /// Whether someone should be woken for new work: nobody searches and somebody sleeps.
+    /// Whether a worker should be woken for new work: none searches and one sleeps.
     #[inline]
     pub(crate) fn wants_waking(&self) -> bool {
         // ORDERING: SeqCst: the waker's look after it has published work; pairs with drowse().
@@ -148,11 +149,11 @@ impl Lane {
         idle & (DORMANT - 1) == 0 && idle >= DORMANT
     }
 
-    /// Whether somebody searches, who looks at everything once more before that is over.
+    /// Whether a worker searches: it looks at everything once more before that is over.
     #[inline]
     pub(crate) fn has_searcher(&self) -> bool {
-        // ORDERING: SeqCst: the look of who has left an op in the inbox; pairs with end_search() and drowse(), behind which
-        // the inbox is looked at.
+        // ORDERING: SeqCst: the look of a thread that has left an op in the inbox; pairs with end_search() and
+        // drowse(): the inbox is looked at behind these.
         self.idle.load(Ordering::SeqCst) & (DORMANT - 1) != 0
     }
 
@@ -164,7 +165,7 @@ impl Lane {
         ((idle & (DORMANT - 1)) + idle / DORMANT) as usize
     }
 
-    /// Takes the right to wake one worker, who then counts as searching.
+    /// Takes the right to wake one worker, which then counts as searching.
     pub(crate) fn claim_waking(&self, even_if_one_searches: bool) -> bool {
         // ORDERING: a guess to start from.
         let mut idle = self.idle.load(Ordering::Relaxed);
@@ -188,8 +189,8 @@ impl Lane {
 
     /// A searching worker has found something, or retires. Answers whether it was the last one.
     pub(crate) fn end_search(&self) -> bool {
-        // ORDERING: SeqCst, with all changes of this word: a publisher that saw a searcher and
-        // woke nobody is seen by this worker's next look.
+        // ORDERING: SeqCst, with all changes of this word: a publisher that saw a searcher and woke none is seen by
+        // this worker's next look.
         let before = self.idle.fetch_sub(SEARCHING, Ordering::SeqCst);
         full_fence_after_rmw();
         before & (DORMANT - 1) == 1

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 /// So many ops are timed together: a look at the clock takes as long as a short op.
 const OPS: u32 = 32;
-/// What a long op takes at least.
+/// The least time of a long op.
 const LONG: Duration = Duration::from_micros(2);
-/// What an op takes at most of which a turn of its own would be a good part.
+/// The longest time of an op for which a turn of its own is a good part of it.
 const BRIEF: Duration = Duration::from_nanos(300);
 /// Pushes that a worker with something to run wants registered and not settled. Chains of long ops are worth
 /// following, which goes as far as they are registered. Short ones pay for it: an op registered long before it
@@ -36,7 +36,7 @@ impl Pace {
         Self { is_long: false, is_brief: true, ..Self::new() }
     }
 
-    /// Leaves out the time in which there was nothing to run.
+    /// Leaves out the time without anything to run.
     pub(super) fn resume(&mut self) {
         (self.ran, self.since) = (0, Instant::now());
     }

@@ -19,7 +19,7 @@ use std::time::Instant;
 const BATCH: usize = 16;
 const SLICE: u64 = 50_000;
 
-/// What a worker has on its hands of a replay.
+/// A worker's share of a replay, under way.
 struct Run<'a> {
     pool: &'a Arc<Pool>,
     instance: &'a Instance,
@@ -41,7 +41,7 @@ impl Pool {
                 let run = Run { pool: self, instance: unsafe { &*instance }, seat, draw: self.seed() };
                 run.token();
             }
-            // SAFETY: the token has held the plan, and nobody here looks at the instance any more.
+            // SAFETY: the token has held the plan, and the instance is not looked at any more.
             return unsafe { Instance::release(instance) };
         };
         Run { pool: self, instance: part.instance(), seat, draw: None }.celled(op, part.call(), step, deliver);
@@ -88,7 +88,7 @@ impl Run<'_> {
         let (mut spent, mut ran) = (0_u64, false);
         loop {
             let ordered = pool.registrar.chooses_each();
-            // Where priorities count, what goes next is chosen each time.
+            // Where priorities count, the next op is chosen each time.
             let over = (ordered && ran) || (spent > SLICE && pool.has_other_work(self.seat));
             let wanted = if over {
                 0
@@ -155,7 +155,7 @@ impl Run<'_> {
             if doomed {
                 // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
                 let skip = || unsafe { plan.step(first).skipped(bindings) };
-                // A panic ends nobody else's work.
+                // A panic ends no other work.
                 quietly(skip);
                 return (first, 0);
             }

@@ -27,8 +27,8 @@ impl Pool {
             self.run_part(op, deliver, seat);
             return None;
         }
-        // ORDERING: an op that misses a cancellation has started before. One that is traced misses no trace: whoever
-        // pushed it knew of that, and has handed it over.
+        // ORDERING: an op that misses a cancellation has started before. A traced op misses no trace: its pusher knew
+        // of that, and has handed it over.
         if self.watched.load(Ordering::Relaxed) > 0 {
             return self.run_watched(op, deliver, seat);
         }
@@ -91,7 +91,7 @@ impl Pool {
                 return false;
             }
             let payload = (*op.as_ptr()).payload.assume_init_mut();
-            // A panicking drop ends nobody else's work.
+            // A panicking drop ends no other work.
             quietly(|| payload.discard());
         }
         // SAFETY: as above.
@@ -105,7 +105,7 @@ impl Pool {
         self.cancelling.load(Ordering::Relaxed)
     }
 
-    /// Whether anything is ready, in whatever lane.
+    /// Whether anything is ready, in any lane.
     pub(super) fn has_ready(&self) -> bool {
         self.lanes()
             .any(|lane| self.registrar.ready(lane.native_queue()) > 0 || self.registrar.ready(lane.hosted_queue()) > 0)
@@ -150,7 +150,7 @@ impl Pool {
         ops
     }
 
-    /// What the host knows the thread of the worker by that runs this op.
+    /// The host's number of the worker's thread that runs this op.
     pub(crate) fn host_thread_of(&self, op: OpPtr) -> Option<u64> {
         self.lanes().flat_map(Lane::seats).find(|seat| seat.running() == Some(op)).map(WorkerSeat::host_thread)
     }
@@ -165,7 +165,7 @@ impl Pool {
     }
 }
 
-/// The first line of what a cause says of itself, which a user may have written.
+/// The first line of a cause's text, which may be a user's.
 pub(super) fn first_line_of(cause: &Cause) -> String {
     let describe = || cause.to_string().lines().next().unwrap_or_default().to_owned();
     attempt(describe).unwrap_or_else(|panic| {

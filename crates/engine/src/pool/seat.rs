@@ -16,7 +16,7 @@ pub(crate) struct WorkerSeat {
     unparker: Unparker,
     asleep: AtomicBool,
     running: AtomicPtr<Op>,
-    /// What the host knows the worker's thread by.
+    /// The host's number of the worker's thread.
     host_thread: AtomicU64,
     /// When that began, if it is traced.
     since: AtomicU64,
@@ -39,7 +39,7 @@ impl WorkerSeat {
         }
     }
 
-    /// Says what the host knows the worker's thread by; the worker does so before it notes an op.
+    /// States the host's number of the worker's thread; the worker does so before it notes an op.
     pub(crate) fn set_host_thread(&self, thread: u64) {
         // ORDERING: published with the ops that are noted after.
         self.host_thread.store(thread, Ordering::Relaxed);
@@ -69,8 +69,8 @@ impl WorkerSeat {
     /// Notes the op that the worker runs now; null for none.
     #[inline]
     pub(crate) fn note(&self, op: *mut Op) {
-        // ORDERING: Release pairs with running(): who sees the op sees its fields. The op is
-        // noted away before it is delivered, so a noted op is pending for whoever has the role.
+        // ORDERING: Release pairs with running(): a reader of the op sees its fields. The op is noted away before it is
+        // delivered, so a noted op is pending for the holder of the role.
         self.running.store(op, Ordering::Release);
     }
 
@@ -92,11 +92,11 @@ impl WorkerSeat {
     /// Notes when the op that is noted next begins.
     #[inline]
     pub(crate) fn begin(&self, since: u64) {
-        // ORDERING: Release pairs with begun(): who sees this sees that the op before was noted away.
+        // ORDERING: Release pairs with begun(): a reader of this sees that the op before was noted away.
         self.since.store(since, Ordering::Release);
     }
 
-    /// The op that the worker runs, since when and on which thread of a trace; call it with the role.
+    /// The op that the worker runs, since when, and its thread in a trace; call it with the role.
     pub(crate) fn begun(&self) -> Option<(OpPtr, u64, u16)> {
         let op = self.running()?;
         // ORDERING: pairs with begin(). The worker may have gone on to the next op: then the second look finds it so.

@@ -23,7 +23,7 @@ pub(crate) struct Pool {
     pub(super) lanes_end: CachePadded<AtomicUsize>,
     pub(super) workers: usize,
     pub(super) name: String,
-    /// Somebody waits to enter the host: nobody else should.
+    /// A thread waits to enter the host: no other should.
     pub(super) gate: CachePadded<AtomicBool>,
     /// When it was shut, in microseconds after `start`.
     pub(super) gate_shut_at: AtomicU64,
@@ -38,7 +38,7 @@ pub(crate) struct Pool {
     /// The trace; 0 is none.
     pub(super) trace: AtomicU32,
     pub(super) recorder: Mutex<Option<Arc<Recorder>>>,
-    /// Ops whose completion tokens are out.
+    /// Ops with their completion tokens out.
     pub(super) deferred: Deferred,
     /// Waits that sleep, and whether anything moves meanwhile.
     pub(crate) vigil: Mutex<Vigil>,
@@ -46,7 +46,7 @@ pub(crate) struct Pool {
 }
 
 thread_cell! {
-    /// Pool (by address) and lane whose worker this thread is.
+    /// Pool (by address) and lane of this thread, a worker.
     static WORKER: (*const Pool, u16) = (ptr::null(), 0);
 }
 
@@ -109,7 +109,7 @@ impl Pool {
         self.lanes[..end].iter().filter_map(OnceLock::get)
     }
 
-    /// What `op::current` knows this engine by.
+    /// The number of this engine for `op::current`.
     #[inline]
     pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
@@ -152,7 +152,7 @@ impl Pool {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves this pool to the parent process: nobody here has its threads, or its role.
+    /// Leaves this pool to the parent process: its threads, and its role, are not here.
     pub(crate) fn bury(&self) {
         // ORDERING: set while there is one thread.
         self.dead.store(true, Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl Pool {
         Self::forget_worker();
     }
 
-    /// The pool and the lane of which the calling thread is a worker.
+    /// The pool and the lane of the calling thread, if it is a worker.
     pub(super) fn of_worker() -> Option<(Arc<Self>, u16)> {
         let (pool, lane) = WORKER.with(Cell::get);
         if pool.is_null() {
@@ -186,7 +186,7 @@ impl Pool {
         Some((pool, lane))
     }
 
-    /// The lane of which the calling thread is a worker.
+    /// The lane of the calling thread, if it is a worker.
     pub(crate) fn lane_of_worker(&self) -> Option<u16> {
         let (pool, lane) = WORKER.with(Cell::get);
         (pool == ptr::from_ref(self)).then_some(lane)

@@ -12,7 +12,7 @@ impl Pool {
     /// The calling thread's number in the trace, if there is one.
     #[inline]
     pub(crate) fn thread_in_trace(&self) -> Option<u16> {
-        // ORDERING: a number alone; what it stands for is looked up under a lock.
+        // ORDERING: a number alone; its meaning is looked up under a lock.
         match self.trace.load(Ordering::Relaxed) {
             0 => None,
             trace => thread_in(trace, || self.recorder()),
@@ -60,7 +60,7 @@ impl Pool {
     pub(crate) fn set_recorder(&self, recorder: Option<Arc<Recorder>>) -> Option<Arc<Recorder>> {
         let trace = recorder.as_ref().map_or(0, |recorder| recorder.id());
         let before = std::mem::replace(&mut *self.recorder.lock().unwrap_or_else(PoisonError::into_inner), recorder);
-        // ORDERING: published to whoever runs a traced op by those who push one; see run().
+        // ORDERING: published by the pusher of a traced op to its runner; see run().
         self.trace.store(trace, Ordering::Relaxed);
         if trace > 0 && before.is_none() {
             // ORDERING: as above.

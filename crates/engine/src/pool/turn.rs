@@ -7,8 +7,7 @@ use std::mem::{self, ManuallyDrop};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// The role, held. Dropping it gives it back, settles what was finished meanwhile, and sees to it that what became ready
-/// is run.
+/// The role, held. Dropping it gives it back, settles ops that finished meanwhile, and has those run that became ready.
 pub(crate) struct PoolTurn<'a> {
     turn: ManuallyDrop<Turn<'a>>,
     pool: &'a Arc<Pool>,
@@ -68,8 +67,8 @@ impl Pool {
         PoolTurn::new(self, unsafe { self.registrar.resume_turn() })
     }
 
-    /// A turn of a thread that is no worker is over: sees to it that what it made ready is run. While that thread is
-    /// [quiet](crate::Quiet), what would run users' code on it waits.
+    /// A turn of a thread that is no worker is over: has the ops run that it made ready. While that thread is
+    /// [quiet](crate::Quiet), users' code on it waits.
     pub(super) fn turned(self: &Arc<Self>) {
         if self.is_dead() {
             return;
@@ -81,7 +80,7 @@ impl Pool {
         self.wake_for_all();
     }
 
-    /// Looks after what quiet turns of this thread have left, when it is quiet no more; now if it is not.
+    /// Looks after the remains of this thread's quiet turns, when it is quiet no more; now if it is not.
     pub(crate) fn catch_up_later(self: &Arc<Self>) {
         let pool = Arc::clone(self);
         later(move || {

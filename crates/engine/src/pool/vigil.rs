@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 /// A wait that sleeps.
 pub(crate) struct Sleeping {
     pub(crate) what: &'static str,
-    /// What it waits for, if that is one thing: the engine's to know. Lives for as long as this is listed.
+    /// The object of the wait, if there is one: the engine's to know. Lives for as long as this is listed.
     pub(crate) subject: Option<NonNull<()>>,
-    /// Where it waits, in the words of whoever waits.
+    /// The place of the wait, in the waiting thread's words.
     pub(crate) place: u64,
 }
 
-// SAFETY: what it points to is shared by threads anyway.
+// SAFETY: its target is shared by threads anyway.
 unsafe impl Send for Sleeping {}
 
-/// What is known of the engine's progress, from looks at it while waits last.
+/// The engine's progress, from looks at it while waits last.
 pub(crate) struct Vigil {
     sleeping: Vec<(u64, Sleeping)>,
     next: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Vigil {
 impl Vigil {
     /// Time between two looks.
     const LOOK: Duration = Duration::from_secs(1);
-    /// Time without a wait after which nobody can say what has happened since.
+    /// Time without a wait after which the progress is unknown.
     const LAPSE: Duration = Duration::from_secs(3);
 
     pub(super) fn new() -> Self {
@@ -43,7 +43,7 @@ impl Vigil {
         Self { sleeping, next: 0, looked: now, left: None, completed: 0, since: now, told: false, running }
     }
 
-    /// Lists a wait. Answers what it is called off by.
+    /// Lists a wait. Answers the handle that calls it off.
     pub(crate) fn enter(&mut self, sleeping: Sleeping) -> u64 {
         if self.sleeping.is_empty() && self.left.is_none_or(|left| left.elapsed() > Self::LAPSE) {
             (self.since, self.told) = (Instant::now(), false);
@@ -63,7 +63,7 @@ impl Vigil {
         self.sleeping.iter().map(|(_, sleeping)| sleeping)
     }
 
-    /// Whether it is time for another look, of somebody with this much patience.
+    /// Whether it is time for another look, for a wait with this much patience.
     pub(crate) fn is_due(&self, patience: Duration) -> bool {
         self.looked.elapsed() >= Self::LOOK.min(patience / 4)
     }
@@ -81,7 +81,7 @@ impl Vigil {
             (self.completed, self.since, self.told) = (completed, now, false);
         }
         self.looked = now;
-        // What runs when nothing moves any more has begun by then.
+        // All ops that run when nothing moves any more have begun by then.
         let still = self.since;
         let known = std::mem::take(&mut self.running);
         let seen = |number| known.iter().find(|(other, _)| *other == number).map(|(_, since)| *since);

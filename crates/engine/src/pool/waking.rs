@@ -12,15 +12,15 @@ use crossbeam_deque::Worker as Deque;
 use std::sync::Arc;
 use std::thread;
 
-/// A worker's stack. Deep recursion in a payload should meet the limits of its language first; what is
-/// not used is not paid for.
+/// A worker's stack. Deep recursion in a payload should meet the limits of its language first; unused memory costs
+/// nothing.
 const STACK: usize = 32 << 20;
 
 /// Looks for a sleeper that is about to lie down.
 const WAKING_TRIES: u32 = if cfg!(loom) { 4 } else { 10_000 };
 
 impl Pool {
-    /// A push for this lane was published: sees to it that somebody follows up.
+    /// A push for this lane was published: has a worker follow up.
     #[inline]
     pub(crate) fn pushed(self: &Arc<Self>, lane: u16, hosted: bool) {
         self.published(lane, hosted);
@@ -29,7 +29,7 @@ impl Pool {
         }
     }
 
-    /// The same, but for threads that may not run what is ready themselves.
+    /// The same, but for threads that may not run ready ops themselves.
     #[inline]
     pub(crate) fn published(self: &Arc<Self>, lane: u16, hosted: bool) {
         if self.placement.is_inline() {
@@ -41,8 +41,8 @@ impl Pool {
         }
     }
 
-    /// A wait was published. It needs no worker: if nobody is about to register it, its thread does, instead of waking
-    /// one, who would then have its processor.
+    /// A wait was published. It needs no worker: if no other thread is about to register it, its own does: a woken
+    /// worker would then have its processor.
     pub(crate) fn asked(self: &Arc<Self>, guest: &mut Guest<'_>) {
         if self.placement.is_inline() {
             self.run_inline(false);
@@ -64,7 +64,7 @@ impl Pool {
         if ready { 0 } else { lane.idle() }
     }
 
-    /// Registers some of what was pushed, for a waiter: nobody else may be free to. It then takes the places that are
+    /// Registers some pushed ops, for a waiter: no other thread may be free to. It then takes the places that are
     /// [lent](super::guest).
     pub(crate) fn help(self: &Arc<Self>, guest: &mut Guest<'_>) {
         self.registrar.drive(None, &mut PullNothing { register: true });
@@ -80,7 +80,7 @@ impl Pool {
         self.wake_for_all();
     }
 
-    /// Wakes workers for what is ready, in whatever lane.
+    /// Wakes workers for ready ops, in any lane.
     pub(crate) fn wake_for_all(self: &Arc<Self>) {
         if self.placement.is_inline() {
             return self.run_inline(false);
@@ -91,7 +91,7 @@ impl Pool {
         }
     }
 
-    /// Wakes workers for what is ready. Under a policy without workers nothing happens.
+    /// Wakes workers for ready ops. Under a policy without workers nothing happens.
     pub(crate) fn wake_workers(self: &Arc<Self>) {
         for lane in self.lanes() {
             self.wake_for_ready(lane);
@@ -109,7 +109,7 @@ impl Pool {
         }
     }
 
-    /// Wakes workers of other lanes than the caller's for what its turn made ready.
+    /// Wakes workers of other lanes than the caller's for ops that its turn made ready.
     #[inline]
     pub(super) fn wake_others(self: &Arc<Self>, mine: &Lane) {
         // ORDERING: a lane made later has had its own wake-up.
@@ -145,7 +145,7 @@ impl Pool {
         let lane_number = lane.number;
         let name = format!("{}-{lane_number}.{number}", self.name);
         let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
-            // Who has no thread takes no seat: another one may yet. Until it sits here nobody has anything for it.
+            // A worker without a thread takes no seat: another one may yet. Until it sits here there is nothing for it.
             let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
             let parker = Parker::new();
             let seat = WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker());

@@ -3,7 +3,7 @@
 //! The nodes of a large graph have left the cache when their turn comes, and a countdown would wait for one after the
 //! other. Of a batch they are asked for together.
 
-/// Asks for the cache line on which this lies. A hint: where there is none, nothing is done.
+/// Asks for the cache line of this. A hint: where there is none, nothing is done.
 #[inline(always)]
 #[allow(clippy::inline_always)] // one instruction
 pub(super) fn fetch<T>(place: &T) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Up to this many accesses, each is compared with each; more are sorted.
 const FEW: usize = 16;
 
-/// What the steps are told, of whichever type it is.
+/// The bindings for the steps, of any type.
 pub(crate) struct Bound {
     pub(super) pointer: *const (),
     drop: unsafe fn(*const ()),
@@ -46,11 +46,11 @@ impl Call {
     }
 
     pub(super) fn take_bindings(&self) -> Option<Bound> {
-        // SAFETY: called when all steps are done, by the one who ends the call or gives it back.
+        // SAFETY: called when all steps are done, by the thread that ends the call or gives it back.
         self.bindings.with_mut(|bindings| unsafe { (*bindings).take() })
     }
 
-    /// What the steps are told.
+    /// The bindings for the steps.
     #[inline]
     pub(crate) fn bindings(&self) -> *const () {
         // SAFETY: they stay until all steps are done.
@@ -75,7 +75,8 @@ impl Call {
         Ok(())
     }
 
-    /// What comes of a variable that is bound already: nothing more to do, a mistake, or None if it may be bound again.
+    /// The verdict on a variable that is bound already: nothing more to do, a mistake, or None if it may be bound
+    /// again.
     fn clash(&self, at: usize, port: u32, kind: AccessKind) -> Option<Result<(), Clash>> {
         let (variable, before) = self.bound[at];
         let other = self.places[at].0;

@@ -11,16 +11,16 @@ use std::sync::Arc;
 /// Instances of a replay that may be in flight, unless it is said how many.
 const LIMIT: u32 = 1;
 
-/// Marks a port among what a step needs.
+/// Marks a port among a step's needs.
 const PORT: u32 = 1 << 31;
 /// Marks a member of a step among steps.
 const MEMBER: u32 = 1 << 30;
 
-/// A step of a replay, by its place in the order in which they were recorded.
+/// A step of a replay, by its place in the recorded order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub(crate) u32);
 
-/// A port of a replay, by its place in the order in which they were made.
+/// A port of a replay, by its place in the order of making.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub(crate) u32);
 
@@ -40,18 +40,18 @@ impl PortId {
     }
 }
 
-/// What a step may be given besides its work.
+/// The options of a step, besides its work.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StepOptions<'a> {
-    /// What it is to the pool.
+    /// Its kind for the pool.
     pub kind: StepKind,
     /// For messages and traces.
     pub name: Option<&'a str>,
-    /// Nanoseconds that it is expected to take; 0 if that is not known. Decides what goes first, and never what comes out.
+    /// Nanoseconds that it is expected to take; 0 if that is not known. Decides the order, and never the result.
     pub cost: u32,
     /// Steps that are ready and have a higher one go first. Added to that of the push.
     pub priority: i32,
-    /// Whether it runs even if what it needs has failed, or the engine is being cancelled.
+    /// Whether it runs even if its needs have failed, or the engine is being cancelled.
     pub always_run: bool,
     /// Where it runs, under a policy that tells devices apart. Plain steps run where the replay does.
     pub device: Device,
@@ -61,14 +61,14 @@ pub struct StepOptions<'a> {
 
 struct Port {
     writers: Vec<(u32, AccessKind)>,
-    /// What all uses are to the variables behind it.
+    /// The access of all uses to the variables behind it.
     kind: Option<AccessKind>,
     overwritten: bool,
-    /// What its users come to, if the caller has said so.
+    /// The fate of its users, if the caller has stated it.
     resolved: Option<Writers>,
 }
 
-/// A replay that is being put together: steps in the order in which they were recorded, each after what it needs.
+/// A replay that is being put together: steps in their recorded order, each after its needs.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -110,8 +110,8 @@ pub struct ReplayBuilder<B> {
     /// Of each member the step that does its work, and its name.
     members: Vec<(u32, Option<Box<str>>)>,
     ports: Vec<Port>,
-    /// What a step sees, in the order in which that was said: earlier steps, and with [`PORT`] what was behind a port
-    /// before the push. It takes over the failure of what was named first.
+    /// The values that a step sees, in the order of their statement: earlier steps', and with [`PORT`] those behind a
+    /// port before the push. It takes over the failure of the first one.
     needs: Vec<(u32, u32)>,
     follows: Vec<(u32, u32)>,
     /// Step and port.
@@ -157,15 +157,15 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     /// Says how many pushes of it may be in flight at a time, 1 by default; further ones wait, and their callers do not.
     /// At least 1.
     ///
-    /// With more than one, a push begins step by step while the one before it ends. The engine orders what lies behind ports,
-    /// and nothing else: **scratch memory in bindings that pushes share is then used by two pushes at once.** Either each push
-    /// has bindings of its own, or each instance has scratch of its own
+    /// With more than one, a push begins step by step while the one before it ends. The engine orders the memory behind
+    /// ports, and nothing else: **scratch memory in bindings that pushes share is then used by two pushes at once.**
+    /// Either each push has bindings of its own, or each instance has scratch of its own
     /// ([`StepContext::instance`](crate::StepContext::instance) says which one runs), or the limit stays 1.
     pub fn instances(&mut self, limit: u32) {
         self.limit = limit.max(1);
     }
 
-    /// Adds a port: what is bound to it at a push is granted, left and failed together.
+    /// Adds a port: its variables of a push are granted, left and failed together.
     pub fn port(&mut self) -> PortId {
         let id = PortId(u32::try_from(self.ports.len()).unwrap_or(u32::MAX));
         self.ports.push(Port { writers: Vec::new(), kind: None, overwritten: false, resolved: None });
@@ -185,8 +185,8 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         id
     }
 
-    /// Adds a member to the step that was recorded last: an inner op whose work that step does. A member needs
-    /// and touches things, and is needed, as a step is; it waits and ends with its step. What it needs decides whether it is
+    /// Adds a member to the step that was recorded last: an inner op, with its work done by that step. A member needs
+    /// and touches things, and is needed, as a step is; it waits and ends with its step. Its needs decide whether it is
     /// [left out](Step::left_out), and [failures](crate::StepContext::fail) are its own.
     pub fn member(&mut self, of: StepId, name: Option<&str>) -> Result<StepId, EngineError> {
         if of.index() + 1 != self.steps.len() {
@@ -232,23 +232,23 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         )))
     }
 
-    /// The step sees what an earlier one made: it comes after it, and is skipped if that one fails.
+    /// The step sees the result of an earlier one: it comes after it, and is skipped if that one fails.
     pub fn needs(&mut self, step: StepId, earlier: StepId) -> Result<(), EngineError> {
         self.check(step, earlier)?;
         self.needs.push((step.0, earlier.0));
         Ok(())
     }
 
-    /// The step comes after an earlier one, however that ends: it overwrites what that one read, or uses its memory.
+    /// The step comes after an earlier one, even if that fails: it overwrites an input of that one, or uses its memory.
     pub fn follows(&mut self, step: StepId, earlier: StepId) -> Result<(), EngineError> {
         self.check(step, earlier)?;
         self.follows.push((step.0, earlier.0));
         Ok(())
     }
 
-    /// The step touches what is behind a port. Which of a port's users come after which others is said by
-    /// [`needs`](Self::needs) and [`follows`](Self::follows), as of any steps. Uses of one port are named in the order of
-    /// their steps.
+    /// The step touches the memory behind a port. Which of a port's users come after which others is said by
+    /// [`needs`](Self::needs) and [`follows`](Self::follows), as of any steps. Uses of one port are named in the order
+    /// of their steps.
     pub fn uses(&mut self, step: StepId, port: PortId, kind: AccessKind) -> Result<(), EngineError> {
         self.check_use(step, port)?;
         if kind == AccessKind::Exclusive {
@@ -286,8 +286,8 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         )))
     }
 
-    /// The step touches what is behind a port, of which [`resolve`](Self::resolve) says what its users come to. `sees` says
-    /// whether it looks at anything that was there before the push, and so is skipped if that has failed.
+    /// The step touches the memory behind a port; [`resolve`](Self::resolve) states the fate of its users. `sees` says
+    /// whether it looks at any value from before the push, and so is skipped if that has failed.
     pub fn touches(&mut self, step: StepId, port: PortId, sees: bool) -> Result<(), EngineError> {
         self.check_use(step, port)?;
         if sees {
@@ -297,12 +297,12 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         Ok(())
     }
 
-    /// Says what all users of a port come to, for a caller who knows them better than one by one: each may change a part.
-    /// The port is as `kind` to its variables; it has failed if one of `last` has, the steps whose changes nobody changes
-    /// after them; else it is as good as new, if they leave nothing of what was there before.
+    /// States the fate of all users of a port, for a caller that knows them better than one by one: each may change a
+    /// part. The port is as `kind` to its variables; it has failed if one of `last` has, the steps with the last
+    /// changes; else it is as good as new, if they leave nothing of the old value.
     ///
-    /// `writers` are all steps that change something there. Only where none of them has run, what was there before the push
-    /// can be [recovered](crate::Engine::recover).
+    /// `writers` are all steps that change something there. Only where none of them has run, the value from before the
+    /// push can be [recovered](crate::Engine::recover).
     pub fn resolve(
         &mut self,
         port: PortId,

@@ -43,19 +43,19 @@ pub(crate) unsafe fn label(op: OpPtr) -> String {
     }
 }
 
-/// What has become of what is behind a port.
+/// The fate of the memory behind a port.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Outcome {
     /// It is as good as it was, or as bad.
     #[default]
     Kept,
-    /// It was overwritten, whatever it was.
+    /// It was overwritten.
     Overwritten,
     /// The last change of it failed.
     Failed {
         /// Of the step that failed first.
         failure: Arc<Failure>,
-        /// Whether a step that ran has changed it: what was there before the call is gone.
+        /// Whether a step that ran has changed it: the value from before the call is gone.
         begun: bool,
     },
 }
@@ -66,13 +66,13 @@ pub(super) struct PortState {
     pub(super) first: u32,
     /// The next one in the list of ports that were granted, or are to be left.
     next: UnsafeCell<u32>,
-    /// What its accesses see. Written by the registrar before it says that the port is granted.
+    /// The value that its accesses see. Written by the registrar before it says that the port is granted.
     incoming: UnsafeCell<Option<Arc<Failure>>>,
-    /// What has become of it. Written by the instance's role before the port is left.
+    /// Its fate. Written by the instance's role before the port is left.
     outcome: UnsafeCell<Outcome>,
 }
 
-/// What the registrar notes of a call.
+/// The registrar's notes on a call.
 pub(crate) struct Desk {
     /// Where its steps run; null while it waits for one.
     pub(crate) instance: *mut Instance,
@@ -108,7 +108,7 @@ pub(crate) struct Call {
     /// How often the engine was forked before the push.
     pub(crate) generation: u32,
     pub(super) bindings: UnsafeCell<Option<Bound>>,
-    /// What is bound to the ports: accesses, the port of each, the next one of the same port.
+    /// The bindings of the ports: accesses, the port of each, the next one of the same port.
     pub(super) bound: Vec<(NonNull<VarNode>, AccessKind)>,
     pub(super) places: Vec<(u32, u32)>,
     pub(super) sorted: Vec<(usize, u32)>,
@@ -177,7 +177,7 @@ impl Call {
         })
     }
 
-    /// A call of this plan that nobody has.
+    /// A free call of this plan.
     pub(crate) fn take(plan: &Arc<Plan>) -> Box<Self> {
         let mut call = plan.spare.take().unwrap_or_else(|| Self::new(plan.port_count()));
         call.plan = Some(Arc::clone(plan));
@@ -233,9 +233,9 @@ impl Call {
         }
     }
 
-    /// What the registrar notes of it.
+    /// The registrar's notes on it.
     ///
-    /// Only the registrar calls it, or whoever has the call before it is published and after it has ended.
+    /// Only the registrar calls it, or the owner of the call before it is published and after it has ended.
     #[inline]
     pub(crate) fn desk<R>(&self, f: impl FnOnce(&mut Desk) -> R) -> R {
         // SAFETY: one thread at a time has the registrar's role, or the call.
@@ -301,9 +301,9 @@ impl Call {
         indices.map(move |at| unsafe { accesses.add(at as usize) })
     }
 
-    /// Says what a port's accesses see; the registrar does, before it tells the instance.
+    /// States the value that a port's accesses see; the registrar does, before it tells the instance.
     pub(crate) fn set_incoming(&self, port: u32, failure: Arc<Failure>) {
-        // SAFETY: nobody looks before the instance is told.
+        // SAFETY: it is not looked at before the instance is told.
         self.ports[port as usize].incoming.with_mut(|incoming| unsafe { *incoming = Some(failure) });
     }
 
@@ -318,7 +318,7 @@ impl Call {
     #[must_use]
     pub(super) fn leave(&self, port: u32, outcome: Outcome) -> bool {
         let state = &self.ports[port as usize];
-        // SAFETY: nobody looks before the port is in the list.
+        // SAFETY: it is not looked at before the port is in the list.
         state.outcome.with_mut(|place| unsafe { *place = outcome });
         self.put_leaving(port, &state.next)
     }
@@ -347,16 +347,16 @@ impl Call {
         }
     }
 
-    /// Takes what is to be left: the first one; the registrar's.
+    /// Takes the first access to be left; the registrar's.
     pub(crate) fn take_leaving(&self) -> u32 {
         // ORDERING: pairs with put_leaving().
         self.leaving.swap(NONE, Ordering::AcqRel)
     }
 
-    /// The one behind it, and what became of the port; nothing if it is the end.
+    /// The one behind it, and the fate of the port; nothing if it is the end.
     pub(crate) fn left(&self, what: u32) -> (u32, Option<Outcome>) {
         match self.ports.get(what as usize) {
-            // SAFETY: what was taken is the registrar's.
+            // SAFETY: a taken one is the registrar's.
             None => (self.after_end.with(|next| unsafe { *next }), None),
             Some(port) => {
                 // SAFETY: as above.
@@ -367,7 +367,7 @@ impl Call {
         }
     }
 
-    /// Notes how it ended, if that is worse than what is known. The instance's role.
+    /// Notes its end, if that is worse than the known one. The instance's role.
     pub(super) fn note_ended(&self, ended: Ended) {
         // ORDERING: published by the end, here and below.
         let worst = self.ended.load(Ordering::Relaxed).max(ended as u32);

@@ -29,7 +29,7 @@ impl Calls {
 
     pub(crate) fn pop(&mut self) -> Option<NonNull<Call>> {
         let call = NonNull::new(self.0)?;
-        // SAFETY: what is in the list lives.
+        // SAFETY: members of the list live.
         self.0 = unsafe { call.as_ref() }.desk(|desk| desk.next);
         Some(call)
     }
@@ -41,11 +41,11 @@ impl Default for Calls {
     }
 }
 
-/// Calls that nobody has. Nobody waits for the lock: who does not get it makes a call, or lets one go. So it does no harm
-/// in a forked child if it was held.
+/// Free calls. No thread waits for the lock: without it, it makes a call, or lets one go. So it does no harm in a
+/// forked child if it was held.
 pub(crate) struct Spare(Mutex<Calls>);
 
-// SAFETY: they are nobody's, and the lock's holder is alone.
+// SAFETY: they are free, and the lock's holder is alone.
 unsafe impl Send for Calls {}
 
 impl Spare {
@@ -69,7 +69,7 @@ impl Spare {
             Err(TryLockError::Poisoned(calls)) => calls.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        // SAFETY: it is nobody's any more.
+        // SAFETY: it has no owner any more.
         unsafe { calls.push(Box::into_raw(call)) };
     }
 }

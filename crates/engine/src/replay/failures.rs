@@ -46,12 +46,12 @@ impl Failures {
         self.0.insert(step, (failure, Began::Yes));
     }
 
-    /// Notes a step that was skipped, or a port whose value had failed before the call.
+    /// Notes a step that was skipped, or a port with a value that had failed before the call.
     pub(super) fn skipped(&mut self, node: u32, failure: Arc<Failure>) {
         self.0.insert(node, (failure, Began::No));
     }
 
-    /// Notes a member whose step has left it out, unless it is known to have failed.
+    /// Notes a member that its step has left out, unless it is known to have failed.
     pub(super) fn left_out(&mut self, member: u32, failure: &Arc<Failure>) {
         self.0.entry(member).or_insert_with(|| (Arc::clone(failure), Began::No));
     }
@@ -90,7 +90,7 @@ impl FailedStack {
     /// Takes all, the first one first.
     #[inline]
     pub(super) fn take(&self, each: impl FnMut(Box<Failed>)) {
-        // ORDERING: what happened before the caller looks is seen; see `put`.
+        // ORDERING: the caller sees all that happened before its look; see `put`.
         if !self.0.load(Ordering::Acquire).is_null() {
             self.take_now(each);
         }
@@ -102,7 +102,7 @@ impl FailedStack {
         let mut at = self.0.swap(ptr::null_mut(), Ordering::AcqRel);
         let mut first = ptr::null_mut::<Failed>();
         while !at.is_null() {
-            // SAFETY: what was in the stack is this caller's.
+            // SAFETY: the stack's content is this caller's.
             let next = unsafe { std::mem::replace(&mut (*at).next, first) };
             (first, at) = (at, next);
         }
@@ -128,7 +128,7 @@ impl Failed {
 }
 
 impl Call {
-    /// Failures that nobody was told of, for the engine.
+    /// Untold failures, for the engine.
     pub(crate) fn take_told(&self, each: impl FnMut(Box<Failed>)) {
         self.told.take(each);
     }

@@ -8,7 +8,7 @@ use crate::quiet::{attempt, message_of, quietly};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A port whose last change failed, in a replay that was run inline.
+/// A port with a failed last change, in a replay that was run inline.
 #[derive(Debug, Clone)]
 pub struct PortFailure {
     /// The port.
@@ -17,12 +17,12 @@ pub struct PortFailure {
     pub failure: Arc<Failure>,
 }
 
-/// What failed in a replay that was run inline.
+/// The failures of a replay that was run inline.
 #[derive(Debug, Clone, Default)]
 pub struct InlineFailures {
     /// Steps that failed, in their order; those that were skipped for that are not among them.
     pub steps: Vec<Arc<Failure>>,
-    /// Ports whose last change failed.
+    /// Ports with a failed last change.
     pub ports: Vec<PortFailure>,
 }
 

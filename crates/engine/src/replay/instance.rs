@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
-/// Looks at a role that is held, before what is finished is left as an event.
+/// Looks at a held role, before finished steps are left as an event.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
 
 /// A cell of an instance: of a step, or its token.
@@ -27,7 +27,7 @@ pub(crate) struct Part {
     instance: *const Instance,
     /// The step; [`NONE`] for the token.
     step: u32,
-    /// The call in which it runs.
+    /// The running call.
     call: std::cell::UnsafeCell<*const Call>,
 }
 
@@ -96,10 +96,10 @@ impl Part {
         unsafe { &*self.instance }
     }
 
-    /// The call in which its step runs.
+    /// The call of its step.
     #[inline]
     pub(crate) fn call(&self) -> &Call {
-        // SAFETY: written before it was queued, and asked by who runs it; the call is pending until its step is done.
+        // SAFETY: written before it was queued, and asked by its runner; the call is pending until its step is done.
         unsafe { &**self.call.get() }
     }
 
@@ -110,7 +110,7 @@ impl Part {
     }
 }
 
-/// A node as an instance has it. What counting looks at lies side by side: large graphs are not in the cache.
+/// A node as an instance has it. The fields of counting lie side by side: large graphs are not in the cache.
 pub(super) struct Node {
     /// The role's.
     pub(super) count: UnsafeCell<Count>,
@@ -120,9 +120,9 @@ pub(super) struct Node {
 
 /// How far a node has come.
 pub(super) struct Count {
-    /// What it still waits for.
+    /// Its countdown.
     pub(super) left: u32,
-    /// What it waits for in each call.
+    /// Its countdown at the begin of each call.
     pub(super) all: u32,
     /// Where a step goes among ready ones.
     pub(super) rank: u32,
@@ -149,13 +149,13 @@ pub(crate) struct Instance {
     pub(super) next: UnsafeCell<*mut Instance>,
 }
 
-// SAFETY: `state` is touched with the role alone, cells by who has them; the rest is Sync or does not change.
+// SAFETY: `state` is touched with the role alone, cells by their owners; the rest is Sync or does not change.
 unsafe impl Sync for Instance {}
 // SAFETY: as above.
 unsafe impl Send for Instance {}
 
 impl Instance {
-    /// One that nobody has, on the heap.
+    /// A free one, on the heap.
     pub(super) fn new(plan: &Arc<Plan>, number: u32) -> *mut Self {
         let token_name = plan.name.as_deref().map(|name| format!("token of {name}"));
         let instance = Box::into_raw(Box::new(Self {
@@ -238,7 +238,7 @@ impl Instance {
     #[must_use]
     pub(crate) fn announce(&self) -> bool {
         // ORDERING: SeqCst: the look behind an event, or behind a role given back; pairs with pulled(). The swap
-        // publishes what the token is announced for to whoever pulls it.
+        // publishes the token's content to its puller.
         let first = !self.announced.load(Ordering::SeqCst) && !self.announced.swap(true, Ordering::SeqCst);
         if first {
             self.retain();
@@ -279,8 +279,8 @@ impl Instance {
         loop {
             // SAFETY: a node that is done is its finisher's until it is an event.
             self.nodes[node as usize].next.with_mut(|next| unsafe { *next = head });
-            // ORDERING: SeqCst on success: publishes what the node's finisher wrote, and is its half of the handshake
-            // with the role.
+            // ORDERING: SeqCst on success: publishes the writes of the node's finisher, and is its half of the
+            // handshake with the role.
             match self.events.0.compare_exchange(head, node, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break full_fence_after_rmw(),
                 Err(now) => head = now,
@@ -297,7 +297,7 @@ impl Instance {
     /// Takes the events, the last one first.
     #[inline]
     pub(super) fn take_events(&self) -> u32 {
-        // ORDERING: SeqCst: the look behind a pulled token, whose poster may have found it announced still; pairs with
+        // ORDERING: SeqCst: the look behind a pulled token: its poster may have found it announced still; pairs with
         // post(). A guess that spares the swap.
         if self.events.0.load(Ordering::SeqCst) == NONE {
             return NONE;
@@ -347,8 +347,9 @@ impl Instance {
         full_fence_after_rmw();
     }
 
-    /// Counts what is done, `batch` included, and hands out what is ready: steps to be run into `batch`, if so many are
-    /// `wanted`, drawn with a seed if there is one, the rest into the answer. If the role is not free, its holder does it.
+    /// Counts finished steps, `batch` included, and hands out ready ones: steps to be run into `batch`, if so many are
+    /// `wanted`, drawn with a seed if there is one, the rest into the answer. If the role is not free, its holder does
+    /// it.
     ///
     /// The caller holds the plan.
     #[inline]

@@ -1,8 +1,8 @@
-//! Replays: ops whose dependencies are resolved once, entered by one push each time.
+//! Replays: ops with dependencies that are resolved once, entered by one push each time.
 //!
-//! A [`Plan`] is made once: steps, their edges, and *ports*, by which steps reach variables outside. A push of it is a
-//! [`Call`]: one ticket, one op cell, one set of bindings. The changing state of a running call (countdowns, ready steps) lies
-//! in an [`Instance`], of which a plan has a few; so a push allocates nothing once the plan has run.
+//! A [`Plan`] is made once: steps, their edges, and *ports*, the way of steps to variables outside. A push of it is a
+//! [`Call`]: one ticket, one op cell, one set of bindings. The changing state of a running call (countdowns, ready
+//! steps) lies in an [`Instance`], of which a plan has a few; so a push allocates nothing once the plan has run.
 //!
 //! # Nodes
 //!
@@ -13,8 +13,8 @@
 //! | end of a port | the same | its last user is done | the accesses leave, one by one |
 //! | start | the push | an instance was given | steps that wait for nothing else |
 //!
-//! A step may have *members*: inner ops whose work it does. A member waits and ends with its step, and counts for failures
-//! alone: its predecessors may leave it out, and its dependents are skipped when it fails.
+//! A step may have *members*: inner ops that it does the work of. A member waits and ends with its step, and counts for
+//! failures alone: its predecessors may leave it out, and its dependents are skipped when it fails.
 //!
 //! A count that reaches 0 is set back in the same step: the next countdown is that of the next call.
 //!
@@ -51,10 +51,11 @@
 //!
 //! # Order
 //!
-//! Instances are given to calls by the registrar: to those that lack nothing else first, and of these to the more urgent
-//! ones; then to those that wait for accesses, in the order of their tickets. A call pushed inside an op, for which that op
-//! may wait, gets an instance beyond the usual ones, and so does one that would wait for ever for those that have one. So
-//! whatever ends when its accesses are granted to ops one by one ends as a replay, too; `slots` has the protocol.
+//! Instances are given to calls by the registrar: to those that lack nothing else first, and of these to the more
+//! urgent ones; then to those that wait for accesses, in the order of their tickets. A call pushed inside an op, for
+//! which that op may wait, gets an instance beyond the usual ones, and so does one that would wait for ever for those
+//! that have one. So all that ends when its accesses are granted to ops one by one ends as a replay, too; `slots` has
+//! the protocol.
 
 mod ahead;
 mod binding;

@@ -12,9 +12,9 @@ use crate::trace::Kind;
 use crate::var::AccessKind;
 use std::sync::{Arc, OnceLock};
 
-/// What a step is taken to cost while nobody knows: long enough to be shared with other workers.
+/// The assumed cost of an untimed step: long enough to be shared with other workers.
 const UNKNOWN: u32 = 10_000;
-/// Runs whose steps are timed: the first ones, and then one of so many.
+/// Runs with timed steps: the first ones, and then one of so many.
 const TIMED_FIRST: u32 = 2;
 const TIMED_OF: u32 = 64;
 
@@ -26,24 +26,24 @@ pub(crate) struct Celled {
     pub(crate) hosted: bool,
 }
 
-/// A port, and what its users come to.
+/// A port, and the fate of its users.
 pub(crate) struct PortPlan {
     pub(crate) kind: AccessKind,
     pub(super) writers: Writers,
 }
 
-/// Who decides what becomes of a port.
+/// The steps that decide the fate of a port.
 pub(crate) struct Writers {
-    /// Steps whose changes nobody changes after them, in the order in which they were recorded.
+    /// Steps with the last changes, in their recorded order.
     pub(super) last: Box<[u32]>,
-    /// Whether they leave nothing of what was there before.
+    /// Whether they leave nothing of the old value.
     pub(super) leaves_nothing: bool,
     /// All steps that change anything there.
     pub(super) all: Box<[u32]>,
 }
 
 impl Writers {
-    /// Of steps each of which changes all that is behind the port.
+    /// For steps that each change all that is behind the port.
     pub(super) fn of(writers: &[(u32, AccessKind)]) -> Self {
         let overwrites = writers.iter().rposition(|(_, kind)| *kind == AccessKind::Overwrite);
         let last = writers[overwrites.unwrap_or(0)..].iter().map(|(step, _)| *step).collect();
@@ -51,7 +51,7 @@ impl Writers {
         Self { last, leaves_nothing: overwrites.is_some(), all }
     }
 
-    /// What has become of the port, by what failed.
+    /// The fate of the port, by the failures.
     pub(super) fn outcome(&self, failures: &Failures) -> Outcome {
         match self.last.iter().rev().find_map(|step| failures.of(*step)) {
             Some(failure) => {
@@ -73,8 +73,9 @@ pub(crate) struct Plan {
     places: Box<[u64]>,
     pub(super) always_run: Box<[bool]>,
     pub(crate) ports: Box<[PortPlan]>,
-    /// What a step sees: earlier steps, and ports by the numbers behind those of the steps. Behind the rows of steps are those of
-    /// members, which as nodes come behind the start, and are not counted: they are done when their step is.
+    /// The values that a step sees: of earlier steps, and of ports by the numbers behind those of the steps. Behind the
+    /// rows of steps are those of members, which as nodes come behind the start, and are not counted: they are done
+    /// when their step is.
     pub(super) needs: Rows,
     /// Of each step its members, by their numbers, if any step has some; and of each member its step, and its name.
     members: Rows,
@@ -97,7 +98,7 @@ pub(crate) struct Plan {
     pub(super) limit: u32,
     /// Instances made, the usual ones, below the fork generation of their engine.
     pub(super) made: AtomicU64,
-    /// Instances beyond these that nobody has, likewise; and how many were made.
+    /// Free instances beyond these, likewise; and how many were made.
     pub(super) spare_extras: AtomicU64,
     pub(super) extras: AtomicU32,
     pub(super) spare: Spare,
@@ -107,10 +108,10 @@ pub(crate) struct Plan {
 
 // SAFETY: `slots` is touched with the engine's seat alone; everything else is Sync.
 unsafe impl Sync for Plan {}
-// SAFETY: it owns what it points to.
+// SAFETY: it owns its target.
 unsafe impl Send for Plan {}
 
-/// What the builder knows.
+/// The builder's facts.
 pub(super) struct Parts {
     pub(super) name: Option<Box<str>>,
     pub(super) steps: Vec<Box<dyn ErasedStep>>,
@@ -206,7 +207,7 @@ impl Plan {
         self.ports.len() as u32
     }
 
-    /// The node from which a call begins.
+    /// The first node of a call.
     pub(super) fn start(&self) -> u32 {
         self.step_count() + self.port_count()
     }
@@ -231,7 +232,7 @@ impl Plan {
         self.sequential.get_or_init(|| {
             let steps = self.step_count();
             let edges: Vec<_> = (1..steps).map(|step| (step - 1, step)).collect();
-            // What goes right after another step is not asked whether earlier ones have failed.
+            // A step right after another one is not asked whether earlier ones have failed.
             let goes_on = |step, next| {
                 let needs = self.needs.of(next);
                 let members = self.members_of(step).len() + self.members_of(next).len();
@@ -247,7 +248,7 @@ impl Plan {
         &*self.steps[step as usize]
     }
 
-    /// Asks for what running a step looks at.
+    /// Asks for the memory that a run of a step looks at.
     #[inline]
     pub(super) fn fetch(&self, step: u32) {
         fetch(&self.steps[step as usize]);
@@ -275,7 +276,7 @@ impl Plan {
         self.estimates[step as usize].load(Ordering::Relaxed)
     }
 
-    /// Notes how long a step took. What the processor was lent to others for meanwhile counts little.
+    /// Notes how long a step took. The time of others on the processor meanwhile counts little.
     pub(crate) fn note_time(&self, step: u32, nanoseconds: u32) {
         let before = self.estimate(step);
         let now = match before {
@@ -294,7 +295,7 @@ impl Plan {
         run < TIMED_FIRST || run.is_multiple_of(TIMED_OF)
     }
 
-    /// What a trace shows a step as.
+    /// A step's record in a trace.
     pub(crate) fn kind_of(&self, step: u32) -> Kind {
         match self.cell_of.get(step as usize) {
             Some(&cell) if cell != super::NONE && self.celled[cell as usize].hosted => Kind::Callable,
@@ -324,7 +325,7 @@ impl Plan {
         self.start() + 1 + member
     }
 
-    /// What a member sees.
+    /// The values that a member sees.
     pub(super) fn needs_of_member(&self, member: u32) -> &[u32] {
         self.needs.of(self.step_count() + member)
     }

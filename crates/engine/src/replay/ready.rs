@@ -1,8 +1,8 @@
-//! Which steps are ready, by their rank: the order in which ready ones are taken.
+//! Ready steps by their rank: the order of their taking.
 //!
-//! A bit for each rank, above them a bit for each word that is not zero, and so on up to one word: so the first rank is found,
-//! and a rank is put in, in as many looks as there are levels, of which a million steps have four. Steps taken in the order of
-//! memory come into the cache before they are asked for.
+//! A bit for each rank, above them a bit for each word that is not zero, and so on up to one word: so the first rank is
+//! found, and a rank is put in, in as many looks as there are levels: four for a million steps. Steps taken in the
+//! order of memory come into the cache before they are asked for.
 
 /// Bits of a word, as a power of two.
 const WORD: u32 = u64::BITS.ilog2();

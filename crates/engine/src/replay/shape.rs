@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 const BANDS: u32 = 64;
 /// Most nodes have at most so many behind them.
 pub(super) const FEW: usize = 8;
-/// From so many steps on what is known of them does not stay in a core's own cache.
+/// From so many steps on, their facts do not stay in a core's own cache.
 const LARGE: u32 = 1 << 14;
 
 /// Lists, one for each row, in one array.
@@ -55,22 +55,22 @@ impl Rows {
     }
 }
 
-/// A graph of nodes: steps, ports (whose ends have the same numbers), the start.
+/// A graph of nodes: steps, ports (their ends have the same numbers), the start.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(super) successors: Rows,
-    /// What each node waits for.
+    /// The countdown of each node.
     counts: Box<[u32]>,
-    /// The steps in the order in which ready ones are taken: by priority, then by the longest way from them to an end, together
-    /// in [`BANDS`] parts, then as they were recorded. It is close to the order in which they lie in memory.
+    /// The steps in the order of their taking: by priority, then by the longest way from them to an end, together in
+    /// [`BANDS`] parts, then as they were recorded. It is close to their order in memory.
     order: Box<[u32]>,
     /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
     continues: Box<[u32]>,
 }
 
 impl Shape {
-    /// `edges` lead from a step to a later one; `users` are pairs of step and port. `goes_on` says of a step that is the
-    /// only one behind another whether it may run right after that one, with no look at what has failed.
+    /// `edges` lead from a step to a later one; `users` are pairs of step and port. `goes_on` says of a step that is
+    /// the only one behind another whether it may run right after that one, with no look at failures.
     pub(super) fn new(
         steps: u32,
         ports: u32,
@@ -127,13 +127,13 @@ impl Shape {
         self.order[rank as usize]
     }
 
-    /// Whether it pays to ask for what is known of a step before it is looked at.
+    /// Whether it pays to ask for a step's facts before it is looked at.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.continues.len() >= LARGE as usize
     }
 
-    /// Asks for what is known of a step that is ready.
+    /// Asks for the facts of a ready step.
     #[inline]
     pub(super) fn fetch(&self, step: u32) {
         fetch(&self.successors.starts[step as usize]);

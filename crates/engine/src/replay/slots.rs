@@ -1,4 +1,4 @@
-//! Which instance of a replay goes to which call.
+//! The assignment of a replay's instances to calls.
 //!
 //! | call | waits for | leaves the list when |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | reserve | one in use | the first ready call, if no holder has all its accesses |
 //! | further | as many as it takes | calls for which a wait inside an op would wait for ever; of those pushed inside ops, each |
 //!
-//! Invariant: if a call is ready, some holder has all its accesses. Such a one ends by its steps alone, so no call waits for
-//! an instance because others wait for accesses. What a step of a holder waits for itself is seen by the walk that each wait
-//! inside an op makes (`sched::walk`): to it the calls in both lists are behind the holders.
+//! Invariant: if a call is ready, some holder has all its accesses. Such a one ends by its steps alone, so no call
+//! waits for an instance because others wait for accesses. A step's own wait, in a holder, is seen by the walk that
+//! each wait inside an op makes (`sched::walk`): to it the calls in both lists are behind the holders.
 
 use super::instance::Instance;
 use super::{Call, Plan};
@@ -47,7 +47,7 @@ impl Line {
 
     /// Puts a call behind all that are as urgent.
     unsafe fn put(&mut self, call: *mut Call) {
-        // SAFETY: the caller's: pending calls, of which those of this list are linked; the caller has the seat.
+        // SAFETY: the caller's: pending calls, linked if they are in this list; the caller has the seat.
         unsafe {
             let mut before = self.last;
             while !before.is_null() && (*before).priority() < (*call).priority() {
@@ -119,7 +119,7 @@ impl Slots {
 
     /// Gives this call an instance.
     unsafe fn give(&mut self, call: *mut Call, instance: *mut Instance) {
-        // SAFETY: the caller's: a call that waits, and an instance that nobody has.
+        // SAFETY: the caller's: a call that waits, and a free instance.
         unsafe {
             let line = if (*call).has_all_accesses() { &mut self.ready } else { &mut self.blocked };
             line.take_out(call);
@@ -198,7 +198,7 @@ impl Plan {
         gift: *mut Instance,
         generation: u32,
     ) -> *mut Call {
-        // SAFETY: the seat proves that nobody else is here; the call is pending, and so are those that wait.
+        // SAFETY: the seat proves that no other thread is here; the call is pending, and so are those that wait.
         self.slots.with_mut(|slots| unsafe {
             let slots = &mut *slots;
             if slots.generation != generation {
@@ -219,7 +219,7 @@ impl Plan {
     ///
     /// # Safety
     ///
-    /// It is the seat's owner who calls, and the call is registered.
+    /// The caller owns the seat, and the call is registered.
     pub(crate) unsafe fn has_become_ready(self: &Arc<Self>, call: *mut Call) -> *mut Call {
         // SAFETY: as in assign().
         self.slots.with_mut(|slots| unsafe {
@@ -260,7 +260,7 @@ impl Plan {
 
     /// The calls that have an instance, or those that wait for one.
     pub(crate) fn calls(&self, _seat: &Seat, waiting: bool) -> Vec<*mut Call> {
-        // SAFETY: the seat proves that nobody else is here.
+        // SAFETY: the seat proves that no other thread is here.
         self.slots.with(|slots| unsafe {
             let slots = &*slots;
             if waiting { slots.blocked.calls().chain(slots.ready.calls()).collect() } else { slots.holders.clone() }
@@ -303,7 +303,7 @@ impl Plan {
     ///
     /// # Safety
     ///
-    /// It is the seat's owner who calls, and the call that had it has ended, or was refused.
+    /// The caller owns the seat, and the call that had it has ended, or was refused.
     pub(crate) unsafe fn take_back(self: &Arc<Self>, _seat: &Seat, instance: *mut Instance, call: &Call) -> *mut Call {
         // SAFETY: as in assign().
         self.slots.with_mut(|slots| unsafe {
@@ -335,7 +335,7 @@ unsafe fn push(list: &mut *mut Instance, instance: *mut Instance) {
 unsafe fn pop(list: &mut *mut Instance) -> *mut Instance {
     let first = *list;
     if !first.is_null() {
-        // SAFETY: what is in the list is free.
+        // SAFETY: members of the list are free.
         *list = unsafe { (*first).next.with(|next| *next) };
     }
     first

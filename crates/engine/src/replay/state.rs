@@ -12,14 +12,14 @@ use crate::trace::Ran;
 use std::ptr;
 use std::sync::Arc;
 
-/// Steps that a worker takes at a time, and the time that they may take together, so that nobody else waits long for what
-/// lies in its hands.
+/// Steps that a worker takes at a time, and the time that they may take together, so that others do not wait long for
+/// steps in its hands.
 const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
 const BATCH_TIME: u32 = 4_000;
 /// A step that is so long goes alone.
 const LONG: u32 = 2_000;
-/// What is left is worth a second worker if it takes so long, and each step of it so long: handing one over takes some
-/// 200 ns, and cache lines travel.
+/// The rest is worth a second worker if it takes so long, and each step of it so long: handing one over takes some 200
+/// ns, and cache lines travel.
 const SHARED: u64 = 4_000;
 const SHARED_EACH: u64 = 400;
 
@@ -81,19 +81,19 @@ impl Batch {
     }
 }
 
-/// What is to be done when the role is given back.
+/// The work for when the role is given back.
 pub(crate) struct Todo {
     /// First of the steps to be queued, linked by their nodes.
     pub(crate) celled: u32,
     /// Whether there is something that other workers should hear of.
     pub(crate) announce: bool,
-    /// The call whose steps are to be queued; its priority.
+    /// The call with steps to be queued; its priority.
     pub(crate) call: *const Call,
     pub(crate) priority: i32,
     /// A call that is to be put into the engine's inbox, and whether it has ended.
     pub(crate) left: *const Call,
     pub(crate) ended: *const Call,
-    /// Failures that nobody needs any more.
+    /// Failures that are not needed any more.
     pub(crate) failures: Option<Failures>,
 }
 
@@ -355,7 +355,7 @@ impl State {
         }
     }
 
-    /// What has become of a port: the failure of the last step that changed it, unless one behind it overwrote it.
+    /// The fate of a port: the failure of the last step that changed it, unless one behind it overwrote it.
     #[cold]
     fn outcome(&self, plan: &Plan, port: u32) -> Outcome {
         plan.ports[port as usize].writers.outcome(&self.failures)
@@ -435,7 +435,7 @@ impl State {
         !self.failures.is_empty() && !plan.always_run[step as usize] && self.failure_for(plan, step).is_some()
     }
 
-    /// What a step would see that has failed: of several failures, that of what was named first.
+    /// The failure that a step would see: of several, that of the first one named.
     fn failure_for(&self, plan: &Plan, step: u32) -> Option<Arc<Failure>> {
         self.failures.first_of(plan.needs.of(step))
     }

@@ -5,36 +5,37 @@ use crate::op::{InOrder, OpContext};
 use crate::trace::Note;
 use std::marker::PhantomData;
 
-/// What a step is to the pool.
+/// The kind of a step for the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StepKind {
-    /// Native work that is done when [`Step::run`] returns, and waits for nobody: the cheapest.
+    /// Native work that is done when [`Step::run`] returns, and does not wait: the cheapest.
     #[default]
     Plain,
     /// Native work that may wait, or hand out a completion token.
     Native,
     /// Runs inside the engine's [`Host`](crate::Host), as Python callables must; it may hand out a completion token.
     Hosted,
-    /// Waits for its turn in a queue whose order counts elsewhere: it puts work on a device and does not wait for it, say.
+    /// Waits for its turn in a queue that is the order of work elsewhere: it puts work on a device and does not wait
+    /// for it, say.
     InOrder(InOrder),
 }
 
-/// What an inner op of a replay does.
+/// The work of an inner op of a replay.
 ///
 /// Any `Fn(&B, &mut StepContext) -> Result<(), Cause>` is one.
 pub trait Step<B>: Send + Sync + 'static {
-    /// Does the work, on what the bindings say.
+    /// Does the work, on the objects of the bindings.
     fn run(&self, bindings: &B, context: &mut StepContext<'_, '_>) -> Result<(), Cause>;
 
-    /// It does not run this time, as what it needs has failed, or the engine is being cancelled. Called on any thread,
+    /// It does not run this time, as its needs have failed, or the engine is being cancelled. Called on any thread,
     /// outside of the host.
     fn skipped(&self, _bindings: &B) {}
 
-    /// One of its [members](crate::ReplayBuilder::member), by its place, is not to run this time, as what it needs has failed. Called
-    /// before it runs, on any thread, and while nothing else of the replay can go on.
+    /// One of its [members](crate::ReplayBuilder::member), by its place, is not to run this time, as its needs have
+    /// failed. Called before it runs, on any thread, and while nothing else of the replay can go on.
     fn left_out(&self, _bindings: &B, _member: usize) {}
 
-    /// What a trace is to know of it in this run, if the replay was pushed while there was one.
+    /// Its record in a trace of this run, if the replay was pushed while there was one.
     fn note(&self, _bindings: &B) -> Note {
         Note::default()
     }
@@ -70,27 +71,27 @@ impl<'a, 'o> StepContext<'a, 'o> {
         Self { fails: Some(fails), ..self }
     }
 
-    /// Says that a [member](crate::ReplayBuilder::member) of this step, by its place, has failed. Answers further ones that need what it
-    /// would have made, and so have failed with it: they are not to run.
+    /// Says that a [member](crate::ReplayBuilder::member) of this step, by its place, has failed. Answers further ones
+    /// that need its result, and so have failed with it: they are not to run.
     pub fn fail(&mut self, member: usize, cause: Cause) -> Vec<usize> {
         self.fails.map_or_else(Vec::new, |fails| fails(member, cause))
     }
 
-    /// Which instance of the replay this is: two that are in flight have different numbers, and those of one number come
-    /// one after the other. What a run needs for itself, as memory, goes by it. None if the replay
-    /// [runs inline](crate::Replay::run_inline).
+    /// Which instance of the replay this is: two that are in flight have different numbers, and those of one number
+    /// come one after the other. A run's own needs, as memory, go by it. None if the replay [runs
+    /// inline](crate::Replay::run_inline).
     #[must_use]
     pub fn instance(&self) -> Option<usize> {
         self.instance.map(|instance| instance as usize)
     }
 
-    /// What a running op is told, by which it may [finish later](OpContext::defer). None for [`StepKind::Plain`].
+    /// The context of a running op, for it to [finish later](OpContext::defer). None for [`StepKind::Plain`].
     pub fn op(&mut self) -> Option<&mut OpContext<'o>> {
         self.op.as_deref_mut()
     }
 }
 
-/// A step whose bindings' type is forgotten.
+/// A step without the type of its bindings.
 pub(crate) trait ErasedStep: Send + Sync {
     /// # Safety
     ///

@@ -38,7 +38,7 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Ready ops of a lane in which those of one priority go in the order of their pushes, or as they come.
+    /// Ready ops of a lane: those of one priority go in the order of their pushes, or as they come.
     pub(crate) fn new(in_order: bool) -> Self {
         Self { in_order, ..Self::default() }
     }
@@ -46,7 +46,7 @@ impl Ordered {
     /// Takes a ready op in.
     pub(crate) fn insert(&mut self, op: OpPtr) {
         let op = op.as_ptr();
-        // SAFETY: a ready op that was handed to nobody is the registrar's, here and below.
+        // SAFETY: a ready op that was not handed out is the registrar's, here and below.
         unsafe {
             (*op).last.listed.ready_since = self.pops;
             self.append(op);
@@ -113,7 +113,7 @@ impl Ordered {
         }
     }
 
-    /// Of the levels whose turn it is, the op that waited so long that it goes next.
+    /// Among the due levels, the op that waited so long that it goes next.
     fn overdue(&mut self) -> Option<*mut Op> {
         let from = self.looked.map_or(Bound::Unbounded, Bound::Excluded);
         let turn = self.levels.range((from, Bound::Unbounded)).chain(&self.levels).take(LOOKS);
@@ -134,7 +134,7 @@ impl Ordered {
         self.levels.first_key_value().map(|(&Reverse(priority), _)| priority)
     }
 
-    /// Takes the next op of at least this priority; an overdue one whatever its priority.
+    /// Takes the next op of at least this priority; an overdue one of any priority.
     pub(crate) fn pop(&mut self, least: i32) -> Option<OpPtr> {
         let (&Reverse(highest), list) = self.levels.first_key_value()?;
         let mut op = list.first;

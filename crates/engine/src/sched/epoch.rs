@@ -49,7 +49,7 @@ impl Epochs {
         open
     }
 
-    /// Counts one op of `epoch` out; waiters whose wait this ends go to `ended`.
+    /// Counts one op of `epoch` out; waiters at their end go to `ended`.
     #[inline]
     pub(crate) fn leave(&mut self, epoch: u32, ended: impl FnMut(Arc<Waiter>)) {
         let open = self.open;

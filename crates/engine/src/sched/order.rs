@@ -1,19 +1,19 @@
-//! In which order a lane hands out what is ready, and the order that is drawn at random.
+//! The orders of a lane's ready ops, and the order that is drawn at random.
 //!
-//! What is drawn depends on the seed and on *which* ops are ready at each draw, not on how they came to be so: ops that
-//! became ready since the last draw are sorted by their pushes first. And the ready ops at a draw depend on the program
-//! alone as long as one thread pushes, as the lane hands out nothing before somebody waits (`Tracker::is_awaited`), and all
-//! pushes before that wait are registered by then.
+//! A draw depends on the seed and on the *set* of ready ops, not on how they became ready: ops that became ready since
+//! the last draw are sorted by their pushes first. And the ready ops at a draw depend on the program alone as long as
+//! one thread pushes, as the lane hands out nothing before a thread waits (`Tracker::is_awaited`), and all pushes
+//! before that wait are registered by then.
 
 use crate::op::{OpPtr, Pushed};
 use crate::random::{below, number};
 
-/// In which order a lane hands out what is ready.
+/// The order of a lane's ready ops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// What became ready first goes first; a worker may take many at a time, and chains.
+    /// The first one ready goes first; a worker may take many at a time, and chains.
     Ready,
-    /// What was pushed first goes first, one by one: the lane decides the order of work elsewhere.
+    /// The first one pushed goes first, one by one: the lane decides the order of work elsewhere.
     Pushed,
     /// One by one, each drawn at random with this seed, native and hosted ops alike. Priorities do not count.
     Drawn(u64),
@@ -33,7 +33,7 @@ impl Order {
     }
 }
 
-/// Ready ops of which one after the other is drawn.
+/// Ready ops that are drawn one after the other.
 pub(super) struct Drawn {
     seed: u64,
     draws: u64,
@@ -48,7 +48,7 @@ impl Drawn {
     }
 
     pub(super) fn push(&mut self, op: OpPtr) {
-        // SAFETY: a ready op that was handed to nobody is the registrar's.
+        // SAFETY: a ready op that was not handed out is the registrar's.
         self.fresh.push((unsafe { Pushed::of(op.as_ptr()) }, op));
     }
 

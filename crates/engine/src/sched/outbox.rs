@@ -9,8 +9,7 @@ use crate::waiter::Waiter;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Deaths and wake-ups. All of it may run user code, allocate or enter the system, none of which
-/// has a place under the role.
+/// Deaths and wake-ups. All of it may run user code, allocate or enter the system, and has no place under the role.
 #[derive(Default)]
 pub(crate) struct Outbox {
     pub(crate) sleepers: Vec<Arc<Waiter>>,
@@ -40,13 +39,13 @@ impl Outbox {
         self.skipped = Some(op);
     }
 
-    /// Does it all. Answers the emptied skipped ops, linked by `next`: their cells go back to the
-    /// slab the next time somebody has the role.
+    /// Does it all. Answers the emptied skipped ops, linked by `next`: their cells go back to the slab at the next
+    /// turn.
     pub(crate) fn deliver(mut self) -> Option<OpPtr> {
         for waiter in &self.sleepers {
             waiter.wake();
         }
-        // A panicking drop ends nobody else's work, and must not unwind a pusher.
+        // A panicking drop ends no other work, and must not unwind a pusher.
         let mut failures = self.failures.into_iter();
         while failures.len() > 0 {
             quietly(|| failures.by_ref().for_each(drop));
@@ -56,7 +55,7 @@ impl Outbox {
             drop(unsafe { Box::from_raw(node.as_ptr()) });
         }
         while let Some(call) = self.calls.pop() {
-            // SAFETY: made by Box::into_raw() at the push; it has ended, and nobody else knows it.
+            // SAFETY: made by Box::into_raw() at the push; it has ended, and is not known elsewhere.
             let call = unsafe { Box::from_raw(call.as_ptr()) };
             quietly(|| call.dispose());
         }
@@ -72,5 +71,5 @@ impl Outbox {
     }
 }
 
-// SAFETY: it owns what it points to.
+// SAFETY: it owns its target.
 unsafe impl Send for Outbox {}

@@ -1,9 +1,9 @@
-//! The request to a turn: how many ops, of which lanes.
+//! The request to a turn: lanes, and numbers of ops.
 
 use crate::op::OpPtr;
 use std::ops::Range;
 
-/// What a turn is asked to bring back: ready ops of one queue.
+/// The wanted yield of a turn: ready ops of one queue.
 pub(crate) trait Pull {
     /// The queues to pull from, the first one first.
     fn queues(&self) -> Range<usize>;
@@ -17,7 +17,7 @@ pub(crate) trait Pull {
     /// Pushes registered and not settled with which it leaves the others in the ring.
     fn reach(&self) -> u64;
 
-    /// Whether it is given ops of a lane that draws them though nobody waits.
+    /// Whether it is given ops of a lane that draws them though no thread waits.
     fn insists(&self) -> bool {
         true
     }

@@ -37,7 +37,7 @@ impl Fifo {
 
     #[inline]
     pub(crate) fn push(&mut self, op: *mut Op) {
-        // SAFETY: a ready op that was handed to nobody is the registrar's, and so are listed ones.
+        // SAFETY: a ready op that was not handed out is the registrar's, and so are listed ones.
         unsafe {
             (*op).next = ptr::null_mut();
             if self.first.is_null() {
@@ -136,16 +136,16 @@ struct Queue {
 
 pub(crate) struct Queues {
     by_number: Vec<Queue>,
-    /// Queues whose count may have changed since others were told, as bits.
+    /// Queues with counts that may have changed since others were told, as bits.
     changed: u128,
     /// Whether newly ready ops are ordered by priority.
     ordered: bool,
-    /// Whether what is to be drawn is given to nobody but who insists.
+    /// Whether ops to be drawn are held back, unless a puller insists.
     held_back: bool,
 }
 
 impl Queues {
-    /// Queues of lanes that hand out what is ready in these orders.
+    /// Queues of lanes that hand out ready ops in these orders.
     pub(crate) fn new(order: impl Fn(u16) -> Order) -> Self {
         let queue = |lane| {
             let plain = match order(lane) {
@@ -169,14 +169,14 @@ impl Queues {
     /// The queue an op belongs to: the first one of its lane, or the second one if it is hosted, unless all are drawn from one.
     #[inline]
     fn home(&self, op: OpPtr) -> usize {
-        // SAFETY: a ready op that was handed to nobody is the registrar's; its payload is still there.
+        // SAFETY: a ready op that was not handed out is the registrar's; its payload is still there.
         let (lane, hosted) =
             unsafe { ((*op.as_ptr()).lane.into(), (*op.as_ptr()).payload.assume_init_ref().is_hosted()) };
         let native = queue_of(lane, false);
         if hosted && !self.by_number[native].plain.draws() { queue_of(lane, true) } else { native }
     }
 
-    /// Says whether what is to be drawn is held back from now on.
+    /// Says whether ops to be drawn are held back from now on.
     #[inline]
     pub(crate) fn hold_back(&mut self, held_back: bool) {
         self.held_back = held_back;
@@ -221,7 +221,7 @@ impl Queues {
         }
     }
 
-    /// Gives `pull` what it wants of its queues.
+    /// Gives `pull` the wanted ops of its queues.
     #[inline]
     pub(crate) fn pull(&mut self, pull: &mut impl Pull) {
         for queue in pull.queues() {
@@ -236,8 +236,8 @@ impl Queues {
             return;
         }
         while from.count > 0 && pull.wanted() > 0 {
-            // What the puller has at hand became ready before, with priority 0. Once ordering has
-            // ended, what was ordered is older than what is not.
+            // The puller's own ops became ready before, with priority 0. Once ordering has ended, ordered ops are older
+            // than the others.
             let least = if self.ordered && pull.has_other() { 1 } else { i32::MIN };
             let op = match from.by_priority.highest() {
                 Some(_) => from.by_priority.pop(least).or_else(|| from.plain.pop()),

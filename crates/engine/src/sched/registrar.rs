@@ -15,10 +15,10 @@ const AHEAD: u64 = 4;
 
 pub(crate) struct Registrar {
     pub(crate) ring: Ring,
-    /// Whether a lane draws among what is ready: it is to know all of it before each draw.
+    /// Whether a lane draws among ready ops: it is to know all of them before each draw.
     pub(crate) draws: bool,
     pub(super) inbox: Inbox,
-    /// Settled ops whose payloads were dropped: their cells go back to the slab.
+    /// Settled ops with dropped payloads: their cells go back to the slab.
     pub(super) emptied: Inbox,
     pub(super) role: CachePadded<AtomicBool>,
     pub(super) tracker: UnsafeCell<Tracker>,
@@ -36,7 +36,7 @@ pub(crate) struct Registrar {
 unsafe impl Sync for Registrar {}
 
 impl Registrar {
-    /// One whose lanes hand out what is ready in these orders.
+    /// One with lanes that hand out ready ops in these orders.
     pub(crate) fn new(order: impl Fn(u16) -> Order) -> Self {
         let mut slab = Slab::new();
         slab.supply(Chunk::new());
@@ -83,7 +83,7 @@ impl Registrar {
 
     /// Counts out an op with a priority that was not pushed after all.
     pub(crate) fn uncount_prioritised(&self) {
-        // ORDERING: a count only; takes back what this thread has added.
+        // ORDERING: a count only; takes this thread's addition back.
         self.prioritised.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -96,8 +96,8 @@ impl Registrar {
     /// Ready ops in this queue, as of the last turn.
     #[inline]
     pub(crate) fn ready(&self, queue: usize) -> usize {
-        // ORDERING: SeqCst: a worker asks before it sleeps; pairs with the store in publish(), whose
-        // thread looks for sleepers next.
+        // ORDERING: SeqCst: a worker asks before it sleeps; pairs with the store in publish(): that thread looks for
+        // sleepers next.
         self.ready[queue].load(Ordering::SeqCst)
     }
 
@@ -113,7 +113,7 @@ impl Registrar {
         !self.inbox.is_empty()
     }
 
-    /// Leaves an op for the role's next holder, who is the caller if nobody else comes: see [`drive`](Self::drive).
+    /// Leaves an op for the role's next holder, the caller if no other comes: see [`drive`](Self::drive).
     #[inline]
     pub(crate) fn leave(&self, op: OpPtr) {
         self.inbox.put(op);
@@ -140,7 +140,7 @@ impl Registrar {
         self.prioritised.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether what goes next is chosen when all that could is known.
+    /// Whether the next op is chosen when all candidates are known.
     #[inline]
     pub(super) fn chooses_late(&self) -> bool {
         self.draws || self.is_ordered()
@@ -183,7 +183,7 @@ impl Registrar {
         }
     }
 
-    /// Lets others see what this turn did.
+    /// Lets others see the changes of this turn.
     #[inline]
     pub(super) fn publish(&self, tracker: &mut Tracker) {
         if tracker.settled_tickets > 0 {
@@ -214,11 +214,11 @@ impl Registrar {
 
 impl Drop for Registrar {
     fn drop(&mut self) {
-        // Releases that nobody registered, and what they and skipped ops leave behind.
+        // Unregistered releases, and the remains of these and of skipped ops.
         for _ in 0..2 {
             let mut turn = self.turn();
             turn.catch_up();
-            // Nobody comes after: what is to be delivered is so now, quiet or not.
+            // No turn comes after: all is delivered now, quiet or not.
             let (tracker, _) = turn.parts();
             let outbox = std::mem::take(&mut tracker.outbox);
             drop(turn);

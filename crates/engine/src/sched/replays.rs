@@ -10,11 +10,11 @@ use crate::replay::{Call, Calls, Ended, Instance, NONE, Outcome as PortOutcome, 
 use crate::trace::Outcome;
 use crate::var::{AccessKind, AccessNode, Seat, Settled};
 
-/// What was granted and not sorted yet.
+/// Granted, and not sorted yet.
 pub(super) struct Granted {
-    /// Ops whose countdown has just reached 0.
+    /// Ops with a countdown that has just reached 0.
     ops: Fifo,
-    /// Replays of which a port was granted, or that were given an instance.
+    /// Replays that got a port granted, or an instance.
     pub(super) calls: Calls,
 }
 
@@ -96,7 +96,7 @@ impl Tracker {
         }
     }
 
-    /// Tells instances what their calls were granted, and puts their tokens into queues, unless `take_over` takes them.
+    /// Tells instances of their calls' granted ports, and puts their tokens into queues, unless `take_over` takes them.
     #[inline(never)] // out of the way of ops
     pub(super) fn tell_instances(&mut self, seat: &Seat, mut take_over: impl FnMut(usize, OpPtr) -> bool) {
         while let Some(call) = self.granted.calls.pop() {
@@ -138,7 +138,7 @@ impl Tracker {
         if call.gift.is_null() {
             return;
         }
-        // SAFETY: nobody has had the instance; calls that wait are pending.
+        // SAFETY: the instance is new; calls that wait are pending.
         if let Some(waiting) = unsafe { call.plan().take_back(seat, call.gift, call).as_ref() } {
             self.granted.list(waiting);
         }
@@ -152,7 +152,7 @@ impl Tracker {
         }
     }
 
-    /// Settles what a replay has left: ports, and itself.
+    /// Settles the remains of a replay: ports, and itself.
     pub(super) fn settle_ports(&mut self, seat: &Seat, op: OpPtr) {
         let call = Call::of(op.as_ptr());
         // SAFETY: the call is pending until its end is settled, below.
@@ -183,7 +183,7 @@ impl Tracker {
             let (kind, settled) = match &outcome {
                 PortOutcome::Failed { failure, begun: true } => (kind, Settled::Failed(failure)),
                 PortOutcome::Failed { failure, begun } => (kind, Settled::Skipped { failure, begun: *begun }),
-                // As good as new, whatever was there before.
+                // As good as new, after any old value.
                 PortOutcome::Overwritten if kind.makes_version() => (AccessKind::Overwrite, Settled::Done),
                 _ => (kind, Settled::Done),
             };
@@ -196,7 +196,7 @@ impl Tracker {
     }
 
     fn end_replay(&mut self, seat: &Seat, op: OpPtr, call: *mut Call) {
-        // SAFETY: nobody but the registrar knows a call that has ended.
+        // SAFETY: only the registrar knows a call that has ended.
         let ended = unsafe { &*call };
         self.counts.completed += 1;
         match ended.ended() {
@@ -248,7 +248,7 @@ impl Tracker {
         }
     }
 
-    /// Raises what is queued of a replay to `priority`.
+    /// Raises the queued parts of a replay to `priority`.
     ///
     /// # Safety
     ///
@@ -265,7 +265,7 @@ impl Tracker {
         // SAFETY: an instance lives as long as the plan, and the call holds that.
         if let Some(instance) = unsafe { instance.as_ref() } {
             let token = instance.token();
-            // SAFETY: flags and priority of what is listed are the registrar's.
+            // SAFETY: flags and priority of a listed op are the registrar's.
             if unsafe { (*token.as_ptr()).flags.has(OpFlags::LISTED) && (*token.as_ptr()).priority < priority } {
                 self.queues.lift(token, priority);
             }
@@ -274,8 +274,8 @@ impl Tracker {
 }
 
 impl Registrar {
-    /// Does what an instance's role has left to be done: queues what is ready, tells the engine what is over.
-    /// The caller holds the plan.
+    /// Does the work left by an instance's role: queues ready steps, tells the engine of ended ones. The caller holds
+    /// the plan.
     pub(crate) fn carry_out(&self, instance: &Instance, mut todo: Todo) {
         let mut celled = todo.celled;
         while celled != NONE {
@@ -298,7 +298,7 @@ impl Registrar {
                 left = todo.ended;
             }
         }
-        // SAFETY: who is to put a call into the inbox has it until then.
+        // SAFETY: a call on its way to the inbox is its carrier's until then.
         if let Some(op) = unsafe { left.as_ref() }.and_then(|call| OpPtr::from_raw(call.op)) {
             self.leave(op);
         }
@@ -316,7 +316,7 @@ impl Registrar {
         });
     }
 
-    /// Whether what runs next is chosen each time: ops with a priority are pending, or the next op is drawn.
+    /// Whether the next op is chosen each time: ops with a priority are pending, or the next op is drawn.
     #[inline]
     pub(crate) fn chooses_each(&self) -> bool {
         self.chooses_late()

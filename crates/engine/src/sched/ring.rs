@@ -42,7 +42,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring whose slots hold the cells that `supply` answers.
+    /// A ring with the cells that `supply` answers in its slots.
     pub(crate) fn new(mut supply: impl FnMut() -> *mut Op) -> Self {
         let slots =
             (0..SLOTS as u64).map(|turn| Slot { turn: AtomicU64::new(turn), cell: AtomicPtr::new(supply()) }).collect();
@@ -135,8 +135,8 @@ impl Ring {
     /// Tickets taken so far.
     #[inline]
     pub(crate) fn claimed(&self) -> u64 {
-        // ORDERING: SeqCst: who closes an engine looks here next; pairs with claim(), whose caller
-        // looks next whether the engine is closed.
+        // ORDERING: SeqCst: the closer of an engine looks here next; pairs with claim(): its caller looks next whether
+        // the engine is closed.
         self.tickets.load(Ordering::SeqCst)
     }
 

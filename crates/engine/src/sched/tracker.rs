@@ -20,7 +20,7 @@ pub(crate) struct Counts {
     pub(crate) registered: u64,
     /// Users' ops settled, however they ended.
     pub(crate) completed: u64,
-    /// Of these, those whose payload failed.
+    /// Of these, those with a failed payload.
     pub(crate) failed: u64,
     /// Of these, those skipped for the failure of another.
     pub(crate) skipped: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Tracker {
     pub(crate) epochs: Epochs,
     pub(crate) outbox: Outbox,
     pub(crate) counts: Counts,
-    /// Failures nobody was told of yet.
+    /// Failures that were not told yet.
     unreported: Unreported,
     /// Ready ops, until a worker pulls them.
     pub(crate) queues: Queues,
@@ -47,7 +47,7 @@ pub(crate) struct Tracker {
     pub(crate) room: Vec<(Arc<Waiter>, u64, u64)>,
     /// Ops that did not start are to fail instead.
     pub(super) cancelling: bool,
-    /// What a trace is told.
+    /// The trace's records.
     pub(super) trace: Option<Registered>,
     /// Whether either is so, and ready ops are to be looked at.
     pub(super) watchful: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Tracker {
     pub(crate) settled_prioritised: usize,
     /// Variables whose last version failed.
     pub(super) failed_variables: usize,
-    /// Ops whose countdown has just reached 0.
+    /// Ops with a countdown that has just reached 0.
     pub(super) granted: Granted,
     /// Accesses of the op that was taken in last: the next ones may have as many.
     pub(super) accesses: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Tracker {
 /// Why a ready op must not run.
 struct Obstacle {
     failure: Arc<Failure>,
-    /// Whether what it was to write is no longer as it was, nevertheless.
+    /// Whether its targets have changed nevertheless.
     begun: bool,
 }
 
@@ -133,12 +133,12 @@ impl Tracker {
         }
     }
 
-    /// Puts what was granted into its queue, unless `take_over` takes it. Waits, releases and ops that
-    /// must not run are settled on the way; what that grants is sorted too, without recursion.
+    /// Puts granted ops into their queues, unless `take_over` takes them. Waits, releases and ops that must not run are
+    /// settled on the way; their grants are sorted too, without recursion.
     #[inline]
     pub(crate) fn sort(&mut self, seat: &Seat, mut take_over: impl FnMut(usize, OpPtr) -> bool) {
         while let Some(op) = self.granted.pop() {
-            // SAFETY: a ready op that was handed to nobody is the registrar's.
+            // SAFETY: a ready op that was not handed out is the registrar's.
             match unsafe { (*op.as_ptr()).kind } {
                 OpKind::Run if self.failed_variables == 0 && !self.watchful => {
                     self.queues.insert(op, &mut take_over);
@@ -176,7 +176,7 @@ impl Tracker {
             self.counts.cancelled += 1;
             // SAFETY: as above.
             let label = unsafe { replay::label(op) };
-            // What it was to hand on may be anything.
+            // The values that it was to hand on may be anything.
             let begun = flags.has(OpFlags::HANDS_ON);
             return Some(Obstacle { failure: Arc::new(Failure::new(label, Cause::Cancelled)), begun });
         }
@@ -221,7 +221,7 @@ impl Tracker {
         unsafe { self.free(op.as_ptr()) };
     }
 
-    /// Ends an op whose payload was run; `late` if that was over some time ago.
+    /// Ends an op after its payload; `late` if that was over some time ago.
     #[inline]
     pub(crate) fn settle(&mut self, seat: &Seat, op: OpPtr, late: bool) {
         // SAFETY: a finished op that was delivered is the registrar's.
@@ -318,7 +318,7 @@ impl Tracker {
         }
     }
 
-    /// Gives the cell of a skipped op back, whose payload was dropped since.
+    /// Gives the cell of a skipped op back: its payload was dropped since.
     ///
     /// # Safety
     ///
@@ -348,12 +348,12 @@ impl Tracker {
         self.counts.registered - self.counts.completed
     }
 
-    /// The failures nobody was told of, which now count as told.
+    /// The untold failures, which now count as told.
     pub(crate) fn report(&mut self) -> Vec<Arc<Failure>> {
         self.unreported.report(&mut self.outbox.failures)
     }
 
-    /// Keeps a failure for whoever asks for all.
+    /// Keeps a failure for a request for all.
     pub(crate) fn note_failure(&mut self, failure: Arc<Failure>) {
         self.unreported.push(failure, &mut self.outbox.failures);
     }

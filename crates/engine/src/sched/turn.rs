@@ -24,8 +24,8 @@ const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
 /// Pushes registered between two looks for ready ops.
 const STRIDE: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// The role, held. Dropping it gives it back, does what was left to be done after, and settles what was left in the
-/// inbox meanwhile.
+/// The role, held. Dropping it gives it back, does the work left for after it, and settles the ops left in the inbox
+/// meanwhile.
 pub(crate) struct Turn<'a> {
     registrar: &'a Registrar,
     seat: Seat,
@@ -40,8 +40,8 @@ impl Registrar {
         if self.role.load(Ordering::SeqCst) {
             return None;
         }
-        // ORDERING: SeqCst: Acquire of the last holder's writes (pairs with give_back()). One that fails has read what
-        // a holder wrote after the load above, and that one will look into the inbox.
+        // ORDERING: SeqCst: Acquire of the last holder's writes (pairs with give_back()). One that fails has read a
+        // holder's write after the load above, and that one will look into the inbox.
         match self.role.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => {
                 full_fence_after_rmw();
@@ -70,13 +70,13 @@ impl Registrar {
     ///
     /// The caller's thread had a turn, forgot it, and takes it up once.
     pub(crate) unsafe fn resume_turn(&self) -> Turn<'_> {
-        // SAFETY: the caller's promise: the role is held, and nobody has the seat.
+        // SAFETY: the caller's promise: the role is held, and the seat is free.
         Turn { registrar: self, seat: unsafe { Seat::take() } }
     }
 
-    /// Takes the role, settles `finished` and what others left, registers pushes if `pull` wants more
-    /// than it was handed, gives it what is ready, and gives the role back.
-    /// If the role is not free, `finished` goes to the inbox and its holder does the rest.
+    /// Takes the role, settles `finished` and ops that others left, registers pushes if `pull` wants more than it was
+    /// handed, gives it ready ops, and gives the role back. If the role is not free, `finished` goes to the inbox and
+    /// its holder does the rest.
     #[inline]
     pub(crate) fn drive(&self, mut finished: Option<OpPtr>, pull: &mut impl Pull) {
         loop {
@@ -98,7 +98,7 @@ impl Turn<'_> {
     /// The tracker, and the proof that it is ours.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&mut Tracker, &Seat) {
-        // SAFETY: the role is held, so nobody else is in the tracker; the borrow ends with ours.
+        // SAFETY: the role is held, so no other thread is in the tracker; the borrow ends with ours.
         let tracker = self.registrar.tracker.with_mut(|tracker| unsafe { &mut *tracker });
         (tracker, &self.seat)
     }
@@ -112,7 +112,7 @@ impl Turn<'_> {
             tracker.settle(seat, op, false);
         }
         registrar.settle_inbox(tracker, seat);
-        // Where priorities count, what goes next is chosen below.
+        // Where priorities count, the next op is chosen below.
         let late = registrar.chooses_late();
         tracker.sort(seat, |queue, op| !late && pull.take_over(queue, op));
         let mut left = match pull.wanted() {
@@ -149,7 +149,7 @@ impl Turn<'_> {
         registrar.publish(tracker);
     }
 
-    /// Registers everything that was pushed before this call and settles what is finished.
+    /// Registers everything that was pushed before this call and settles finished ops.
     pub(crate) fn catch_up(&mut self) {
         let registrar = self.registrar;
         let (tracker, seat) = self.parts();
@@ -169,9 +169,9 @@ impl Turn<'_> {
 }
 
 impl Registrar {
-    /// Registers what a full ring holds, for a pusher that has its ticket already, if the role is free. User code must
-    /// not run before that ticket is published, so what would run it stays with the tracker: for the next holder of the
-    /// role, who is the pusher itself at the latest.
+    /// Registers the ops of a full ring, for a pusher that has its ticket already, if the role is free. User code must
+    /// not run before that ticket is published, so all that would run it stays with the tracker: for the next holder of
+    /// the role, the pusher itself at the latest.
     pub(crate) fn make_room(&self) {
         while let Some(mut turn) = self.try_turn() {
             turn.work(None, &mut PullNothing { register: true });
@@ -185,7 +185,7 @@ impl Registrar {
 }
 
 impl Turn<'_> {
-    /// Gives the role back and does what was left to be done after. The caller looks into the inbox.
+    /// Gives the role back and does the work left for after it. The caller looks into the inbox.
     #[inline]
     fn end(mut self) {
         self.end_by_reference();
@@ -200,8 +200,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Gives the role back. Answers what is to be done now, unless it is to be left to others, and whether the slab
-    /// wants a chunk.
+    /// Gives the role back. Answers the work for now, unless it is to be left to others, and whether the slab wants a
+    /// chunk.
     #[inline]
     fn give_back(&mut self, deliver: bool) -> (Option<Outbox>, bool) {
         let registrar = self.registrar;
@@ -237,7 +237,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Registrar {
-    /// What has no place under the role.
+    /// The work that has no place under the role.
     #[cold]
     fn afterwards(&self, outbox: Option<Outbox>, low: bool) {
         if let Some(outbox) = outbox {
@@ -251,7 +251,7 @@ impl Registrar {
     fn supply(&self, chunk: Chunk) {
         if let Some(mut turn) = self.try_turn() {
             turn.parts().0.slab.supply(chunk);
-            // The slab is no longer low, and what else there is to do was done a moment ago.
+            // The slab is no longer low, and the other work was done a moment ago.
             let rest = turn.give_back(true);
             std::mem::forget(turn);
             if let (Some(outbox), _) = rest {
@@ -260,7 +260,7 @@ impl Registrar {
         }
     }
 
-    /// Does what had no place under the role.
+    /// Does the work that had no place under the role.
     pub(super) fn deliver(&self, outbox: Outbox) {
         let mut at = outbox.deliver().map_or(std::ptr::null_mut(), OpPtr::as_ptr);
         while let Some(op) = OpPtr::from_raw(at) {

@@ -1,7 +1,7 @@
 //! Unreported failures.
 //!
-//! A program that pushes ops and never asks for them must not fill the memory with their failures, each of which
-//! may hold a traceback and all its references. The first ones are kept; of the others, how many there were.
+//! A program that pushes ops and never asks for them must not fill the memory with their failures: each may hold a
+//! traceback and all its references. The first ones are kept; of the others, how many there were.
 
 use crate::failure::{Cause, Failure};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Unreported {
 }
 
 impl Unreported {
-    /// Takes a failure in. What dies goes to `dead`, to be dropped elsewhere.
+    /// Takes a failure in. Dropped failures go to `dead`, to be freed elsewhere.
     pub(crate) fn push(&mut self, failure: Arc<Failure>, dead: &mut Vec<Arc<Failure>>) {
         let count = self.failures.len();
         if count >= self.looked_at && (count < KEPT || self.further.is_multiple_of(BETWEEN_LOOKS)) {
@@ -39,7 +39,7 @@ impl Unreported {
         }
     }
 
-    /// The failures nobody was told of, which now count as told; the last one stands for those that were not kept.
+    /// The untold failures, which now count as told; the last one stands for those that were not kept.
     pub(crate) fn report(&mut self, dead: &mut Vec<Arc<Failure>>) -> Vec<Arc<Failure>> {
         let mut failures = std::mem::take(&mut self.failures);
         dead.extend(failures.extract_if(.., |failure| !failure.report()));

@@ -19,7 +19,7 @@ impl Tracker {
                 }
             });
         }
-        // SAFETY: a fence has no accesses and no payload, and is known to nobody else.
+        // SAFETY: a fence has no accesses and no payload, and is not known elsewhere.
         unsafe { self.free(op) };
     }
 
@@ -41,7 +41,7 @@ impl Tracker {
             }
         }
         self.leave_variables(seat, op.as_ptr(), Settled::Done);
-        // SAFETY: a probe has no payload, and nobody else knows it.
+        // SAFETY: a probe has no payload, and is not known elsewhere.
         unsafe { self.free(op.as_ptr()) };
     }
 
@@ -59,7 +59,7 @@ impl Tracker {
         let op = unsafe { (*access).owner::<Op>() };
         let list = &mut self.granted;
         node.withdraw(seat, access, |access| grant(list, access));
-        // SAFETY: a probe has no payload, and now nobody knows it.
+        // SAFETY: a probe has no payload, and is now unknown.
         unsafe { self.free(op) };
         self.probes -= 1;
         true

@@ -11,7 +11,7 @@ use crate::var::{AccessNode, Seat, VarNode};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// Steps along queues that one push takes at most to lift what blocks it, so that a turn stays short. Those at the heads
+/// Steps along queues that one push takes at most to lift its blockers, so that a turn stays short. Those at the heads
 /// of the queues, which go next, are lifted first.
 pub(super) const LIFT_STEPS: usize = 4096;
 
@@ -89,7 +89,7 @@ fn behind_instance(seat: &Seat, op: OpPtr) -> Vec<OpPtr> {
     waiting.into_iter().filter_map(|call| OpPtr::from_raw(unsafe { (*call).op })).collect()
 }
 
-/// Somebody who waits: an op, or whoever asked first.
+/// A waiter: an op, or the first asker.
 pub(crate) struct Blocked {
     pub(crate) op: Option<OpPtr>,
     /// Label of the variable.
@@ -124,7 +124,7 @@ fn waits_for(seat: &Seat, op: OpPtr) -> Option<NonNull<VarNode>> {
 impl Tracker {
     /// Raises the ops that block `op`, directly or not, to its priority.
     pub(super) fn lift_blockers(&mut self, seat: &Seat, op: *mut Op) {
-        // The op itself makes it so; what is ready must be listed to be raised.
+        // The op itself makes it so; a ready op must be listed to be raised.
         self.queues.set_ordered(true);
         // SAFETY: registered ops are alive; their priorities and flags are the registrar's.
         unsafe {
@@ -211,8 +211,8 @@ impl Tracker {
         }
     }
 
-    /// Who stands in the way of a wait: the wait on this variable, then the op that has it, if that waits for another
-    /// one itself, and so on, `limit` of them at most. `running` are the ops that run.
+    /// The obstacles of a wait: the wait on this variable, then the op that has it, if that waits for another one
+    /// itself, and so on, `limit` of them at most. `running` are the ops that run.
     pub(crate) fn chain(seat: &Seat, from: NonNull<VarNode>, running: &[OpPtr], limit: usize) -> Vec<Blocked> {
         let mut chain = Vec::new();
         let (mut waiting, mut variable) = (None, from);
@@ -231,8 +231,7 @@ impl Tracker {
         chain
     }
 
-    /// Whether `probe`, by which the running op `asker` waits, waits for `asker` itself.
-    /// Answers the labels along the cycle.
+    /// Whether `probe`, a wait of the running op `asker`, waits for `asker` itself. Answers the labels along the cycle.
     ///
     /// Calls of replays on the way that lack an instance get one: eager ops would not wait there.
     pub(crate) fn cycle(&mut self, seat: &Seat, asker: OpPtr, probe: OpPtr) -> Option<Vec<String>> {
@@ -260,7 +259,7 @@ impl Tracker {
         }
     }
 
-    /// The ops from `asker` to itself by way of `probe`, each of which waits for the one before.
+    /// The ops from `asker` to itself by way of `probe`: each waits for the one before.
     fn way(seat: &Seat, asker: OpPtr, probe: OpPtr) -> Option<Vec<OpPtr>> {
         // From each op that waits for `asker`: the op it waits for.
         let mut waits_for: HashMap<*mut Op, OpPtr> = HashMap::new();
@@ -284,8 +283,7 @@ impl Tracker {
                     if waiting == probe {
                         return Some(Self::path(asker, op, &waits_for));
                     }
-                    // A probe holds up the op in which its waiter waits.
-                    // SAFETY: as above.
+                    // A probe holds up its waiter's op. SAFETY: as above.
                     let next = unsafe { (*waiting.as_ptr()).extra.as_ref() }.and_then(|extra| extra.asker);
                     let next = next.unwrap_or(waiting);
                     if next != waiting && waits_for.insert(next.as_ptr(), op).is_some() {

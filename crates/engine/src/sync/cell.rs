@@ -1,4 +1,4 @@
-//! A shared cell whose accesses loom checks for overlap.
+//! A shared cell; loom checks its accesses for overlap.
 
 /// An `UnsafeCell` that hands out raw pointers for the length of a closure.
 ///

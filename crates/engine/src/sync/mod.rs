@@ -4,7 +4,7 @@
 //! checker runs the shipped protocols and not a copy of them. No other module may name
 //! `std::sync::atomic`; clippy enforces it.
 //!
-//! Which arguments rest on the one order of `SeqCst` accesses, and what these become on ARM64, says `litmus.md`.
+//! `litmus.md` names the arguments that rest on the one order of `SeqCst` accesses, and the code of these on ARM64.
 
 // The one module where the raw types may be named.
 #![allow(clippy::disallowed_types)]
@@ -25,8 +25,7 @@ pub(crate) use std::sync::{Arc, Condvar, Mutex};
 #[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex};
 
-/// Declares cells of which each thread has its own. Loom's threads, which share one of the system,
-/// have theirs too.
+/// Declares cells for each thread. Loom's threads, which share one of the system, have theirs too.
 macro_rules! thread_cell {
     ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)+) => {$(
         #[cfg(not(loom))]

@@ -34,7 +34,7 @@ struct Drafts {
     /// The first ticket of the trace.
     first: u64,
     ops: Vec<Draft>,
-    /// Number of the variable, and what is done to it.
+    /// Number of the variable, and the access to it.
     accesses: Vec<(u64, AccessKind)>,
     variables: HashMap<u64, Variable>,
 }
@@ -75,7 +75,7 @@ impl Drafts {
         is_since(low(first), number).then(|| first + u64::from(number.wrapping_sub(low(first))))
     }
 
-    /// Reads what a thread has pushed.
+    /// Reads the pushes of a thread.
     fn read_pushes(&mut self, log: &Log, thread: u16) {
         let Self { first, ops, accesses, variables } = self;
         let push = |pushed: Pushed, touched: &mut dyn Iterator<Item = (u64, AccessKind)>| {
@@ -92,27 +92,27 @@ impl Drafts {
         });
     }
 
-    /// The op whose ticket has this low half.
+    /// The op with this low half of its ticket.
     fn find(&mut self, number: u32) -> Option<&mut Draft> {
         let ticket = Self::ticket(self.first, number)?;
         let at = self.ops.binary_search_by_key(&ticket, |draft| draft.op.number);
         at.ok().map(|at| &mut self.ops[at])
     }
 
-    /// Reads what became of them.
+    /// Reads their outcome.
     fn read_registered(&mut self, log: &Log, threads: usize) {
         record::read_registered(log, |number, became| {
             let Some(Draft { op, .. }) = self.find(number) else { return };
             match became {
-                // What it waited for counts as settled when its run ends; if the registrar comes to that later, the op may
-                // have been pushed between.
+                // The op before it counts as settled when its run ends; if the registrar comes to that later, the op
+                // may have been pushed between.
                 Became::Ready { time } => op.ready = op.pushed.max(time.cast_signed()),
                 Became::Settled { outcome, run, time } => {
                     (op.outcome, op.settled) = (outcome, time.cast_signed());
                     if let Some(Run { started, ended, thread }) = run {
                         (op.started, op.ended) = (started.cast_signed(), ended.cast_signed());
                         op.worker = Some(thread).filter(|&thread| usize::from(thread) < threads);
-                        // What was taken along by another op was computed before it had its turn.
+                        // An op taken along by another one was computed before it had its turn.
                         op.ready = op.ready.min(op.started);
                     }
                 }
@@ -133,7 +133,7 @@ impl Single {
 }
 
 impl Recorder {
-    /// Everything up to now. What the registrar has to say of errors, and what runs, is the caller's to tell.
+    /// Everything up to now. The registrar's knowledge of errors, and of running ops, is the caller's to add.
     pub(crate) fn recording(&self, errors: &[(u32, String)], running: &[Running]) -> Recording {
         let scale = Scale::between(self.start, Moment::now());
         let mut drafts = Drafts::new(self.first);

@@ -8,7 +8,7 @@ use super::Recording;
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum StreamKind {
@@ -28,9 +28,9 @@ pub enum StreamKind {
 pub struct RecordedStream {
     /// The device, by name.
     pub device: String,
-    /// What it is called there.
+    /// Its name there.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub kind: StreamKind,
 }
 
@@ -63,8 +63,8 @@ pub struct RecordedRun {
 }
 
 impl Recording {
-    /// Adds what a stream has run, without ops that were not kept. What an op had there in several pieces, as a large
-    /// copy has, is one run from the first to the last.
+    /// Adds the ops that a stream has run, without those that were not kept. An op of several pieces there, as a large
+    /// copy, is one run from the first to the last.
     pub fn add_stream(&mut self, stream: RecordedStream, runs: &[DeviceRun]) {
         #[allow(clippy::cast_possible_truncation)] // the low half, of which runs have no more
         let kept =

@@ -7,7 +7,8 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Traces of which a thread knows its part: as many engines may be traced at the same time without asking anew at each turn.
+/// Traces with a part that a thread knows: as many engines may be traced at the same time without asking anew at each
+/// turn.
 const TRACES: usize = 4;
 
 /// Where it knows that of this trace.
@@ -40,10 +41,10 @@ pub(super) struct Known {
     pub(super) places: QuickMap<u64, u32>,
 }
 
-/// Names a thread remembers at most: who names every op differently is not to pay for it twice.
+/// Names a thread remembers at most: a name for every single op is not to be paid for twice.
 const KNOWN: usize = 4096;
 
-// On the heap: what a library keeps in place for each thread is taken from a small reserve that all libraries share.
+// On the heap: memory in place for each thread is taken from a small reserve that all libraries share.
 thread_local! {
     static LOCALS: Box<[Local; TRACES]> = Box::new(std::array::from_fn(|_| Local::new()));
     static KNOWN_NAMES: RefCell<Box<[Known; TRACES]>> = RefCell::default();
@@ -101,7 +102,7 @@ impl Local {
 }
 
 impl Known {
-    /// Calls `f` with what the calling thread knows of the trace; not at the end of the thread.
+    /// Calls `f` with the calling thread's part of the trace; not at the end of the thread.
     #[inline]
     pub(super) fn with<R>(trace: u32, f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         let known = KNOWN_NAMES.try_with(|known| {

@@ -37,8 +37,8 @@ impl Chunk {
     }
 }
 
-/// Chunks for the logs of a trace, in memory that the system has supplied: it does so page by page, and each takes longer
-/// than what a page holds.
+/// Chunks for the logs of a trace, in memory that the system has supplied: it does so page by page, and each takes
+/// longer than its content.
 #[derive(Clone)]
 pub(super) struct Reserve(Arc<Mutex<Vec<Arc<Chunk>>>>);
 
@@ -103,7 +103,7 @@ impl Slots<'_> {
     #[inline]
     pub(super) fn publish(self) {
         self.log.used.set(self.next);
-        // ORDERING: pairs with the Acquire in each(): who sees the length sees the words.
+        // ORDERING: pairs with the Acquire in each(): a reader of the length sees the words.
         self.chunk.published.store(self.next, Ordering::Release);
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// Texts in the order in which they were first seen; number 0 is the empty one.
+/// Texts in the order of their first sight; number 0 is the empty one.
 pub(super) struct Names {
     numbers: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
@@ -33,7 +33,7 @@ impl Names {
 }
 
 /// A hasher for short texts and for numbers: a look into a map that one thread fills with its own names is not to take
-/// longer than what it saves.
+/// longer than it saves.
 #[derive(Default)]
 pub(super) struct Quick(u64);
 

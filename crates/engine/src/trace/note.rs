@@ -4,7 +4,7 @@ use super::local::{Known, Local};
 use super::recorder::Recorder;
 use std::sync::Arc;
 
-/// What an op is, for whoever looks at a trace.
+/// The kind of an op, for traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Kind {
@@ -21,7 +21,7 @@ pub enum Kind {
     Async = 4,
     /// The launch of a kernel on a device.
     Launch = 5,
-    /// A wait: from when to when somebody waited.
+    /// A wait: from its begin to its end.
     Wait = 6,
     /// The finalizer of a deleted variable.
     Finalizer = 7,
@@ -42,21 +42,21 @@ impl Kind {
     }
 }
 
-/// What an op is, how it is called and where it was pushed, in the numbers of one trace. A small copy: made before the
-/// push by [`Engine::note`](crate::Engine::note), by whoever knows more than its payload's type.
+/// An op's kind, name and place of push, in the numbers of one trace. A small copy: made before the push by
+/// [`Engine::note`](crate::Engine::note), by a pusher that knows more than its payload's type.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Note {
-    /// The trace whose numbers these are; 0 is none.
+    /// The trace of these numbers; 0 is none.
     pub(crate) trace: u32,
     pub(crate) name: u32,
     pub(crate) place: u32,
     pub(crate) kind: Option<Kind>,
-    /// Where it was pushed, in the pusher's words; 0 if nobody has said.
+    /// Where it was pushed, in the pusher's words; 0 if not stated.
     pub(super) key: u64,
 }
 
 impl Note {
-    /// A note that says what the op is, and no more: its name and place are those of the push.
+    /// A note of the op's kind, and no more: its name and place are those of the push.
     #[must_use]
     pub const fn of(kind: Kind) -> Self {
         Self { trace: 0, name: 0, place: 0, kind: Some(kind), key: 0 }
@@ -71,13 +71,13 @@ impl Note {
         Self { key: place, ..self }
     }
 
-    /// Where the op was pushed; 0 if nobody has said.
+    /// Where the op was pushed; 0 if not stated.
     #[must_use]
     pub const fn key(self) -> u64 {
         self.key
     }
 
-    /// The note, which says that the op is of this kind if it has not said what it is.
+    /// The note, with this kind if it has none.
     #[must_use]
     #[inline]
     pub fn or(self, kind: Kind) -> Self {
@@ -91,7 +91,7 @@ impl Note {
     }
 }
 
-/// Says what only the pusher knows, when a trace first asks.
+/// Tells the pusher's own facts, when a trace first asks.
 pub trait Describe {
     /// The place that goes by this key, as text.
     fn place(&self, key: u64) -> String;

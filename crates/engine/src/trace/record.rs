@@ -52,7 +52,7 @@ const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// Records a push, now. `moment` is that of the log's last moment; `seen` says of an access what it is of, and what it is.
+/// Records a push, now. `moment` is that of the log's last moment; `seen` tells an access's variable and kind.
 ///
 /// # Safety
 ///
@@ -122,7 +122,7 @@ unsafe fn write_moment(log: &Log, now: u64) {
     unsafe { log.append([MOMENT << TAG, now]) };
 }
 
-/// Records what a variable is. Its version is the one before the op that is recorded next.
+/// Records a variable's facts. Its version is the one before the op that is recorded next.
 ///
 /// # Safety
 ///
@@ -132,7 +132,7 @@ pub(super) unsafe fn write_variable(log: &Log, number: u64, variable: &Variable)
     unsafe { log.append([VARIABLE << TAG | number, variable.bytes, u64::from(variable.name), variable.version]) };
 }
 
-/// What a variable is, when it is first seen.
+/// A variable's facts, when it is first seen.
 #[derive(Clone, Copy)]
 pub(super) struct Variable {
     pub(super) bytes: u64,
@@ -238,7 +238,7 @@ pub(super) unsafe fn write_settled(log: &Log, number: u32, outcome: Outcome, ran
     }
 }
 
-/// What became of an op.
+/// The outcome of an op.
 pub(super) enum Became {
     Ready { time: u64 },
     Settled { outcome: Outcome, run: Option<Run>, time: u64 },
@@ -251,7 +251,7 @@ pub(super) struct Run {
     pub(super) thread: u16,
 }
 
-/// Reads what the registrar has noted of each op.
+/// Reads the registrar's notes on each op.
 #[allow(clippy::cast_possible_truncation)] // parts of words
 pub(super) fn read_registered(log: &Log, mut became: impl FnMut(u32, Became)) {
     let mut moment = 0;

@@ -17,16 +17,16 @@ use std::thread::ThreadId;
 /// Chunks of logs that a trace has at hand when it starts: 12 MiB, or 100,000 ops of many accesses. The system supplies
 /// them in some 3 ms; while ops run it would take tens of nanoseconds from each.
 const CHUNKS: u64 = 192;
-/// Ops at least that fit in two chunks, that of their pushes and that of what became of them.
+/// Ops at least that fit in two chunks, that of their pushes and that of their outcomes.
 const OPS_IN_TWO: u64 = 1024;
 
 /// Ops that a thread may record before it asks for more room.
 const BLOCK: u64 = 64;
 
-/// Numbers traces, so that nobody takes the memory of one for that of another.
+/// Numbers traces, so that the memory of one is not taken for that of another.
 static TRACES: OnceLock<AtomicU32> = OnceLock::new();
 
-/// Says who the calling thread is: the lane of which it is a worker, and what the host knows it by.
+/// Tells the calling thread: its lane, if it is a worker, and the host's number of it.
 pub(crate) type Identify = dyn Fn() -> (Option<u16>, u64) + Send + Sync;
 
 /// See the module.
@@ -39,7 +39,7 @@ pub(crate) struct Recorder {
     /// Ops for which no thread has asked for room yet.
     left: AtomicU64,
     pub(super) dropped: AtomicU64,
-    /// What the registrar notes.
+    /// The registrar's notes.
     pub(super) registered: Arc<Log>,
     /// Where logs take their memory from.
     reserve: Reserve,
@@ -47,7 +47,7 @@ pub(crate) struct Recorder {
     shared: Mutex<Shared>,
 }
 
-/// What threads share, under a lock.
+/// The shared state, under a lock.
 pub(super) struct Shared {
     pub(super) threads: Vec<RecordedThread>,
     /// By thread.
@@ -85,11 +85,11 @@ pub(crate) struct Push<'a> {
 pub(crate) struct Seen {
     pub(crate) variable: u64,
     pub(crate) kind: AccessKind,
-    /// Whether nobody has said in this trace what the variable is.
+    /// Whether the variable is new to this trace.
     pub(crate) is_news: bool,
 }
 
-/// What a variable is.
+/// A variable's facts.
 pub(crate) struct News<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) bytes: u64,
@@ -130,12 +130,12 @@ impl Recorder {
         self.id
     }
 
-    /// Whether the op whose number has this low half was pushed since the start.
+    /// Whether the op with this low half of its number was pushed since the start.
     pub(crate) fn has(&self, number: u32) -> bool {
         is_since(self.registered().0, number)
     }
 
-    /// The low half of the first ticket, and the log of what the registrar notes.
+    /// The low half of the first ticket, and the log of the registrar's notes.
     pub(crate) fn registered(&self) -> (u32, Arc<Log>) {
         #[allow(clippy::cast_possible_truncation)] // the low half
         (self.first as u32, Arc::clone(&self.registered))
@@ -206,8 +206,8 @@ impl Recorder {
         false
     }
 
-    /// Records a push; `see` and `tell` say of an access what it is, and of its variable if that is news. Answers whether
-    /// it is kept.
+    /// Records a push; `see` and `tell` state an access's kind, and its variable if that is new. Answers whether it is
+    /// kept.
     ///
     /// # Safety
     ///

@@ -14,7 +14,7 @@ pub enum Outcome {
     Done = 1,
     /// Its payload failed.
     Failed = 2,
-    /// It was not run, as what it was to see had failed.
+    /// It was not run, as its inputs had failed.
     Skipped = 3,
     /// It was not run, as the engine was closed with `cancel`; or it is a wait that ended without an answer.
     Cancelled = 4,
@@ -50,9 +50,9 @@ pub struct RecordedOp {
     pub priority: i32,
     /// Bytes it holds while it is pending.
     pub bytes: u64,
-    /// Who pushed it, in [`Recording::threads`].
+    /// The thread that pushed it, in [`Recording::threads`].
     pub pusher: u16,
-    /// Who ran it; `None` if it has not started, or is a wait.
+    /// The thread that ran it; `None` if it has not started, or is a wait.
     pub worker: Option<u16>,
     /// The op inside which it was pushed, in [`Recording::ops`].
     pub parent: Option<usize>,
@@ -70,7 +70,7 @@ pub struct RecordedOp {
     pub outcome: Outcome,
 }
 
-/// What an op does to a variable.
+/// An op's access to a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedAccess {
@@ -90,9 +90,9 @@ pub struct RecordedAccess {
 pub struct RecordedThread {
     /// Its name.
     pub name: String,
-    /// The lane of which it is a worker.
+    /// Its lane, if it is a worker.
     pub lane: Option<u16>,
-    /// What the engine's [`Host`](crate::Host) knows it by.
+    /// Its number for the engine's [`Host`](crate::Host).
     pub ident: u64,
 }
 
@@ -128,7 +128,7 @@ pub struct Recording {
     pub places: Vec<String>,
     /// Threads.
     pub threads: Vec<RecordedThread>,
-    /// Variables, in the order in which they were first seen.
+    /// Variables, in the order of their first sight.
     pub variables: Vec<RecordedVariable>,
     /// Ops, in the order of their pushes.
     pub ops: Vec<RecordedOp>,
@@ -136,7 +136,7 @@ pub struct Recording {
     pub accesses: Vec<RecordedAccess>,
     /// Streams of devices.
     pub streams: Vec<RecordedStream>,
-    /// What ran on them.
+    /// The ops that ran on them.
     pub runs: Vec<RecordedRun>,
     /// Why ops failed or did not run, each with its place in `ops`.
     pub errors: Vec<(usize, String)>,

@@ -28,7 +28,7 @@ impl Registered {
         is_since(self.first, number)
     }
 
-    /// An op is ready. `done` grows with whatever the registrar does: ops that become ready by the same thing do so at
+    /// An op is ready. `done` grows with each act of the registrar's: ops that become ready by the same thing do so at
     /// the same time.
     #[inline(always)]
     #[allow(clippy::inline_always)] // as settled()
@@ -47,7 +47,7 @@ impl Registered {
     #[allow(clippy::inline_always)] // into those that settle what has run
     pub(crate) fn settled(&mut self, number: u32, outcome: Outcome, done: u64, ran: Option<Ran>, late: bool) {
         if self.has(number) {
-            // What was taken along by another op ended before that one was settled.
+            // An op taken along by another one ended before that one was settled.
             let now = ran.filter(|ran| !late && ran.ended() >= self.now).map_or_else(ticks, Ran::ended);
             (self.now, self.done) = (now, done);
             // SAFETY: as above.
@@ -62,13 +62,13 @@ impl Registered {
         }
     }
 
-    /// What it has said so far.
+    /// Its notes so far.
     pub(crate) fn errors(&self) -> &[(u32, String)] {
         &self.errors
     }
 }
 
-/// Whether a number, of which the low half is known, is that of a ticket taken since this one.
+/// Whether a number, known by its low half, is that of a ticket taken since this one.
 pub(super) fn is_since(first: u32, number: u32) -> bool {
     number.wrapping_sub(first) < 1 << 31
 }

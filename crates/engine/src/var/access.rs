@@ -33,7 +33,7 @@ impl AccessKind {
         matches!(self, Self::Mutate | Self::Overwrite)
     }
 
-    /// Whether the op sees what earlier ops left, and so inherits their failure.
+    /// Whether the op sees the value of earlier ops, and so inherits their failure.
     #[inline]
     #[must_use]
     pub const fn sees_value(self) -> bool {
@@ -69,7 +69,7 @@ pub(crate) struct AccessNode {
     pub(crate) var: NonNull<VarNode>,
     /// The next access in the queue, while this one waits.
     pub(crate) next: *mut AccessNode,
-    /// The owning op, whose alignment leaves two bits for the kind.
+    /// The owning op; its alignment leaves two bits for the kind.
     owner_and_kind: *mut u8,
 }
 
@@ -93,7 +93,7 @@ impl AccessNode {
         self.owner_and_kind.map_addr(|address| address & !KIND_BITS).cast()
     }
 
-    /// Notes that it has left its variable before its op ends. Nobody looks at the variable any more, which may be gone.
+    /// Notes that it has left its variable before its op ends. The variable is not looked at any more, and may be gone.
     pub(crate) fn mark_left(access: *mut Self) {
         // SAFETY: the caller is the registrar, and so has all accesses. A granted one is in no queue.
         unsafe { (*access).next = access };

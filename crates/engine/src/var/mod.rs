@@ -30,8 +30,8 @@
 //!
 //! # Failures and recovery
 //!
-//! An op that was skipped has not touched what it was to write, so the last good version is still there; one that ran and
-//! failed may have left half of its work. `failure` and `begun` tell these apart, for each variable:
+//! An op that was skipped has not touched its target, so the last good version is still there; one that ran and failed
+//! may have left half of its work. `failure` and `begun` tell these apart, for each variable:
 //!
 //! | a version settles as | failure | begun |
 //! |---|---|---|

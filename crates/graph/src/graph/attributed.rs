@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 /// The value of an attribute of a graph.
 pub type AnyAttribute = Arc<dyn Any + Send + Sync>;
 
-/// What is to be computed, and what passes have found out about it.
+/// A computation, and the findings of passes about it.
 ///
 /// A copy shares the attributes until one of both is given another. The outputs never change, so the numbers of
 /// `indexed` cannot be stale: a pass that changes them returns another graph.

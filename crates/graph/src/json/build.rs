@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Results that a node of an unknown op may have: more is damage.
 const MOST_RESULTS: u32 = 1 << 16;
 
-/// What the name of an op stands for.
+/// The meaning of an op's name.
 #[derive(Clone)]
 enum Callee {
     Variable,
@@ -24,10 +24,10 @@ enum Callee {
     Unknown(Arc<Op>),
 }
 
-/// What the texts of a node mean for its op. Many nodes say the same.
+/// The meaning of a node's texts for its op. Many nodes say the same.
 struct Meaning {
     attributes: Attributes,
-    /// What is noted on the node.
+    /// The notes on the node.
     notes: Vec<old::Item>,
     for_inputs: old::ForInputs,
 }
@@ -39,7 +39,7 @@ type Said<'f, 'a> = (u32, [&'f [Pair<'a>]; 3]);
 pub(super) struct Builder<'f, 'a> {
     nodes: &'f Nodes<'a>,
     writer: Writer,
-    /// Whose names of ops the file has.
+    /// The library that gave the file its names of ops.
     names_of: Writer,
     options: LoadOptions<'f>,
     /// By number, as they are asked for.
@@ -64,7 +64,7 @@ impl<'f, 'a> Builder<'f, 'a> {
         Ok(Graph::new(heads.iter().map(|head| self.entry(head)).collect::<Result<_>>()?))
     }
 
-    /// An order in which what comes before comes first: that of the file where it will do.
+    /// An order with each node behind those that come before it: the file's where it will do.
     fn order(&self) -> Result<Vec<usize>> {
         let Nodes { rows, inputs, control, .. } = self.nodes;
         let before = |row: &Row| {
@@ -151,7 +151,7 @@ impl<'f, 'a> Builder<'f, 'a> {
             pairs.iter().map(|(key, text)| (Arc::from(&**key), Arc::from(&**text))).collect()
         };
         let [param, attr, attrs] = texts.map(owned);
-        // What people noted, where a file keeps that apart from the attributes of the call.
+        // Notes, where a file keeps them apart from the attributes of the call.
         let (mut items, mut apart) = match callee {
             Callee::Known(_) | Callee::Unknown(_) if !param.is_empty() => (param, [attr, attrs].concat()),
             _ => ([param, attr, attrs].concat(), Vec::new()),
@@ -197,7 +197,7 @@ impl<'f, 'a> Builder<'f, 'a> {
         }
         let node = Node::call(op, row.name.clone(), attributes.clone(), inputs)?;
         check_index(&node, used - 1)?;
-        // Who composes on with what it mutates takes the next version.
+        // A later composition with a mutated input takes its next version.
         for entry in node.mutates()?.into_iter().filter_map(|at| node.inputs().get(at)) {
             entry.node.mutate_to(entry.version.saturating_add(1));
         }
@@ -233,7 +233,7 @@ fn attributes_of(op: &Arc<Op>, given: Vec<old::Item>, name: &str) -> Result<Attr
     }
 }
 
-/// Attributes from texts as values are written; what an op has no rule for is read so.
+/// Attributes from texts as values are written, for those that an op has no rule for.
 pub(crate) fn attributes_of_texts(items: Vec<(Arc<str>, Arc<str>)>) -> Attributes {
     Attributes::new(items.into_iter().map(|(key, text)| {
         let dtype = if &*key == "dtype" { DType::named(&text) } else { None };

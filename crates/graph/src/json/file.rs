@@ -26,7 +26,7 @@ pub(super) struct File<'a> {
     pub(super) origin: Field<Origin>,
 }
 
-/// What the attributes of a file say of who wrote it.
+/// The attributes of a file on its writer.
 #[derive(Default)]
 pub(super) struct Origin {
     pub(super) is_weft: bool,
@@ -45,9 +45,9 @@ pub(super) struct Nodes<'a> {
     pub(super) texts: Vec<Pair<'a>>,
     pub(super) inputs: Links<'a>,
     pub(super) control: Links<'a>,
-    /// What is wrong with the first node that is none.
+    /// The fault of the first node that is none.
     pub(super) fault: Option<String>,
-    /// Whether a node has what only files before 0.9 have.
+    /// Whether a node has a form of files before 0.9.
     pub(super) is_first: bool,
 }
 
@@ -142,7 +142,7 @@ impl<'de> Part<'de> for NodesPart {
     }
 }
 
-/// What a node has.
+/// The parts of a node.
 #[derive(Default)]
 struct Fields {
     op: Field<u32>,
@@ -236,7 +236,7 @@ impl<'de> Part<'de> for NodePart<'_, 'de> {
     }
 }
 
-/// Keys with their texts; what is no text is taken as Python would write it.
+/// Keys with their texts; another value is taken as Python would write it.
 struct Texts<'l, 'a>(&'l mut Vec<Pair<'a>>);
 
 impl<'de> Part<'de> for Texts<'_, 'de> {

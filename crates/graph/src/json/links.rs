@@ -8,7 +8,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Of what a message speaks.
+/// The subject of a message.
 #[derive(Clone, Copy)]
 pub(super) enum Owner<'a> {
     Node(usize, &'a str),
@@ -32,7 +32,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Lists end before 2^32: who has read them checks that.
+    /// Lists end before 2^32: their reader checks that.
     pub(super) fn new(from: usize, to: usize) -> Self {
         let narrow = |at| u32::try_from(at).unwrap_or(u32::MAX);
         Self { from: narrow(from), to: narrow(to) }
@@ -52,7 +52,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Stands for what is no link: no graph has so many nodes.
+    /// Stands in the place of a missing link: no graph has so many nodes.
     const NONE: Self = Self { node: u32::MAX, index: 0, version: 0 };
 
     fn of(values: &[Json<'_>]) -> Option<Self> {
@@ -141,7 +141,7 @@ impl<'de> Part<'de> for Numbers<'_, 'de> {
         let start = self.0.all.len();
         while let Some(value) = items.next_element::<Json<'de>>()? {
             let node = value.as_u64().and_then(|number| u32::try_from(number).ok());
-            // What is no node is kept as the first result of none, so that messages speak of nodes.
+            // A link to no node is kept as the first result of none, so that messages speak of nodes.
             let odd = || Json::List(vec![value, Json::Unsigned(0)]);
             self.0.push(node.map(|node| Link { node, index: 0, version: 0 }).ok_or_else(odd));
         }
@@ -165,7 +165,7 @@ impl<'de> Part<'de> for Counts {
     }
 }
 
-/// A link, or what lies in its place.
+/// A link, or the value in its place.
 struct Entry;
 
 impl<'de> Part<'de> for Entry {

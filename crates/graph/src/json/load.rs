@@ -9,18 +9,18 @@ use crate::graph::Graph;
 use crate::registry::{Op, Registry};
 use std::sync::Arc;
 
-/// Who wrote a file.
+/// The writer of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// This crate.
     Weft,
     /// `MXNet`, of this version: 800 is 0.8, or before.
     Mxnet(u64),
-    /// Somebody who does not say.
+    /// An unknown one.
     Unknown,
 }
 
-/// Finds ops by the names that a file has, which mean what its writer means by them.
+/// Finds ops by the names that a file has, with their writer's meaning.
 pub type FindOp<'a> = dyn Fn(&str, Writer) -> Result<Option<Arc<Op>>> + 'a;
 
 /// How a file is read.
@@ -66,7 +66,7 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
         Field::Wrong => return Err(GraphError::new("the graph: 'attrs' is no object")),
     };
     let writer = writer(&origin, &nodes);
-    // This crate writes what MXNet reads under MXNet's names.
+    // This crate writes all that MXNet reads under MXNet's names.
     let names_of = origin.mxnet.map_or(writer, Writer::Mxnet);
     let mut graph = Builder::new(&nodes, writer, names_of, options).build(&heads.all)?;
     for (name, text) in origin.texts {
@@ -75,7 +75,7 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
     Ok(graph)
 }
 
-/// What the file has under a key, if it has that.
+/// The value under a key, if the file has it.
 fn wanted<T>(field: Field<T>, key: &str) -> Result<Option<T>> {
     match field {
         Field::Found(value) => Ok(Some(value)),
@@ -101,7 +101,7 @@ fn check_nodes(nodes: &Nodes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Who wrote the file. `MXNet` says its version since 0.9; before, nodes said which one they are the gradient of.
+/// The writer of the file. `MXNet` says its version since 0.9; before, nodes said which one they are the gradient of.
 fn writer(origin: &Origin, nodes: &Nodes<'_>) -> Writer {
     match origin.mxnet {
         _ if origin.is_weft => Writer::Weft,

@@ -39,14 +39,14 @@ pub(super) fn notes(items: &mut Vec<Item>) -> (Vec<Item>, ForInputs) {
     (own, inputs)
 }
 
-/// The text of a shape in which 0 and () meant unknown, as it is written now; None where nothing is known.
+/// The text of a shape, as it is written now, from one with 0 and () for unknown; None where nothing is known.
 pub(super) fn shape(text: &str) -> Option<String> {
     // Python 2 wrote long integers as 3L.
     let lengths = lengths(&text.replace(['L', 'l'], ""), |length| length > 0)?;
     if lengths.is_empty() { None } else { Some(Value::Tuple(lengths.into()).to_string()) }
 }
 
-/// The text of a shape in which -1 meant unknown, as it is written now; any other text as it is.
+/// The text of a shape, as it is written now, from one with -1 for unknown; any other text as it is.
 pub(super) fn numpy_shape(text: &Arc<str>) -> Arc<str> {
     lengths(text, |length| length >= 0)
         .map_or_else(|| text.clone(), |lengths| Value::Tuple(lengths.into()).to_string().into())

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use std::borrow::Cow;
 use std::fmt;
 
-/// What lies where a value of one kind belongs.
+/// The value in a place for one kind of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Field<T> {
     /// Nothing.
@@ -36,11 +36,11 @@ impl<T> Field<T> {
     }
 }
 
-/// How a value of one kind is read. What a part does not take is read over.
+/// How a value of one kind is read. A value that a part does not take is read over.
 pub(super) trait Part<'de>: Sized {
     type Value;
 
-    /// What is no list and no object.
+    /// A value that is no list and no object.
     fn scalar(self, _value: Json<'de>) -> Field<Self::Value> {
         Field::Wrong
     }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 /// The key of `MxnetName` among the attributes of an op.
 const MXNET_NAME: &str = "mxnet_name";
-/// Whose ops and attributes a file has that `MXNet` can read: 1.9.1's.
+/// The release whose ops and attributes stand in a file for `MXNet`: 1.9.1.
 const MXNET_VERSION: u32 = 10_901;
 
-/// The value of `mxnet_name`: what `MXNet` calls an op.
+/// The value of `mxnet_name`: `MXNet`'s name of an op.
 #[derive(Debug, Clone)]
 pub struct MxnetName(pub Arc<str>);
 
@@ -133,7 +133,7 @@ fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGrap
             text.push_str(comma);
             string(text, key);
             text.push_str(": ");
-            // What an attribute of MXNet's is, its name says: a text needs no quotes to be told from a number.
+            // The name of an attribute of MXNet's tells its kind: a text needs no quotes to be told from a number.
             string(text, &if in_mxnet.is_some() { unquoted(value) } else { value.to_string() });
             comma = ", ";
         }

@@ -1,4 +1,4 @@
-//! Free values of a file, as trees whose texts are those of the file wherever nothing in them is escaped.
+//! Free values of a file, as trees: texts without escapes are slices of the file.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ type Texts = BTreeMap<Arc<str>, Arc<str>>;
 
 /// A call of an op, or a variable.
 ///
-/// What it computes is fixed when it is made; what people note on it (`texts`) may change.
+/// Its computation is fixed when it is made; the notes on it (`texts`) may change.
 pub struct Node {
     pub(super) op: Option<Arc<Op>>,
     pub(super) name: Arc<str>,
@@ -25,7 +25,7 @@ pub struct Node {
     outputs: u32,
     place: u64,
     texts: RwLock<Option<Box<Texts>>>,
-    /// How often calls that were composed mutate what it stands for, or makes.
+    /// How often composed calls mutate its value, or its results.
     mutations: Mutex<u32>,
     /// Graphs inside the node, in JSON: kept as they were read.
     subgraphs: Option<Arc<str>>,
@@ -58,7 +58,7 @@ impl Node {
         Ok(node)
     }
 
-    /// A call whose inputs are still to come.
+    /// A call with its inputs still to come.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Refuses a call whose inputs are still to come.
+    /// Refuses a call with inputs still to come.
     pub fn check_complete(&self) -> Result<()> {
         let Some(op) = self.op.as_ref().filter(|op| self.inputs.is_empty() && op.is_registered()) else {
             return Ok(());
@@ -158,7 +158,7 @@ impl Node {
         self.op.as_ref()
     }
 
-    /// What messages call the op.
+    /// The op's name in messages.
     #[must_use]
     pub fn op_name(&self) -> &str {
         self.op.as_ref().map_or("null", |op| op.name())
@@ -234,7 +234,7 @@ impl Node {
         self.op.as_ref().is_some_and(|op| op.is_registered())
     }
 
-    /// What is noted on the node under this key; that of a call may be given without its underscores.
+    /// The note on the node under this key; a call's key may be given without its underscores.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Arc<str>> {
         let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
@@ -265,7 +265,7 @@ impl Node {
         }
     }
 
-    /// What a result is called: the node's name, and for a call the name of the result.
+    /// The name of a result: the node's, and for a call the result's behind it.
     pub fn output_name(&self, index: u32) -> Result<String> {
         let Some(op) = &self.op else { return Ok(self.name.to_string()) };
         let names = op.output_names(&self.attributes, self.outputs as usize)?;

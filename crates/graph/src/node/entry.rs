@@ -21,7 +21,7 @@ impl NodeEntry {
         Self { node, index, version: 0 }
     }
 
-    /// By what entries are told apart: the node's address and the result.
+    /// The identity of an entry: the node's address and the result.
     #[must_use]
     pub fn key(&self) -> (usize, u32) {
         (Arc::as_ptr(&self.node).addr(), self.index)

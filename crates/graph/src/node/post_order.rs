@@ -4,7 +4,7 @@ use super::{NodeEntry, NodeRef};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// All that entries rest on, each once, inputs and what comes before ahead of what uses them. Without recursion.
+/// All that entries rest on, each once, inputs and earlier nodes ahead of their users. Without recursion.
 #[must_use]
 pub fn post_order(outputs: &[NodeEntry]) -> Vec<NodeRef> {
     let mut seen: HashSet<usize> = HashSet::new();

@@ -4,7 +4,7 @@ use super::{Node, NodeEntry, NodeRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What took the place of what.
+/// The replacements.
 #[derive(Debug, Default)]
 pub struct Rewriter {
     entries: HashMap<(usize, u32), NodeEntry>,
@@ -22,7 +22,7 @@ impl Rewriter {
         self.nodes.insert(Arc::as_ptr(old).addr(), new);
     }
 
-    /// What is in the place of an entry.
+    /// The replacement of an entry.
     #[must_use]
     pub fn entry(&self, old: &NodeEntry) -> NodeEntry {
         if let Some(new) = self.entries.get(&old.key()) {
@@ -34,7 +34,7 @@ impl Rewriter {
         }
     }
 
-    /// What is in the place of a node.
+    /// The replacement of a node.
     #[must_use]
     pub fn node(&self, old: &NodeRef) -> NodeRef {
         self.nodes.get(&Arc::as_ptr(old).addr()).unwrap_or(old).clone()

@@ -16,8 +16,8 @@ pub trait GradientRule: Send + Sync {
     ) -> Result<Vec<Option<NodeEntry>>, RuleError>;
 }
 
-/// A call whose gradient is asked for. Its inputs and outputs are those of the node, or others of the same values that
-/// are computed again.
+/// The call of a wanted gradient. Its inputs and outputs are those of the node, or others of the same values that are
+/// computed again.
 #[derive(Debug, Clone, Copy)]
 pub struct Differentiated<'a> {
     /// The call.

@@ -115,7 +115,7 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
     Ok(result)
 }
 
-/// Refuses what is no layout of a variable.
+/// Refuses a text that is no layout of a variable.
 fn check_layouts(graph: &Graph, indexed: &IndexedGraph, variables: &LayoutMap) -> Result<()> {
     let shapes = graph.get::<Shapes>(SHAPE).filter(|shapes| shapes.len() == indexed.num_entries());
     for &number in indexed.input_nodes() {
@@ -137,7 +137,7 @@ struct Work {
     made: Vec<NodeRef>,
     layouts: HashMap<(usize, u32), Layout>,
     transforms: HashMap<((usize, u32), Arc<str>), NodeEntry>,
-    /// What a transform was made of.
+    /// The entry that a transform was made of.
     sources: HashMap<(usize, u32), NodeEntry>,
 }
 
@@ -150,7 +150,7 @@ impl Work {
         self.layouts.get(&entry.key()).cloned().flatten()
     }
 
-    /// The entry in another layout: made once, and not of a transform but of what that was made of.
+    /// The entry in another layout: made once, and not of a transform but of its origin.
     fn transformed(&mut self, entry: &NodeEntry, from: &Arc<str>, to: &Arc<str>) -> Result<NodeEntry> {
         if let Some(source) = self.sources.get(&entry.key()).cloned()
             && let Some(before) = self.layout(&source)

@@ -16,15 +16,15 @@ pub const FUSED: &str = "fused";
 /// Its attribute: the graph that it computes, as JSON. Its variables are `x0`, `x1`, ...: the inputs in turn.
 pub const SUBGRAPH: &str = "subgraph";
 
-/// The level at which such an op describes itself: below what anybody sets.
+/// The level at which such an op describes itself: below all that is set.
 const LEVEL: i32 = -500;
 
-/// Lets an op of one of these names say of itself what follows from its attributes.
+/// Lets an op of one of these names describe itself by its attributes.
 pub fn describe_derived(op: &Arc<Op>) -> Result<()> {
     if **op.name() == *FUNCTIONAL { functional::describe(op, LEVEL) } else { fuse::describe(op, LEVEL) }
 }
 
-/// The op of this name. Who has not registered one gets one with rules alone.
+/// The op of this name. Where none is registered, there is one with rules alone.
 pub(super) fn derived_op(name: &str) -> Result<Arc<Op>> {
     if let Some(known) = Registry::global().find(name) {
         return Ok(known);

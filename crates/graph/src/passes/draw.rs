@@ -12,7 +12,7 @@ const LEVEL: usize = 84;
 /// Letters that fit into a box.
 const LETTERS: usize = 25;
 
-/// What stands in the box of a node.
+/// The text in the box of a node.
 fn lines(indexed: &IndexedGraph, shapes: Option<&Shapes>, number: u32) -> [String; 2] {
     let node = &indexed.nodes()[number as usize];
     let shape = shapes.and_then(|shapes| shapes.get(indexed.entries_of(number).start)).map(ToString::to_string);
@@ -48,7 +48,7 @@ pub fn dot(graph: &Graph) -> Result<String> {
     Ok(text)
 }
 
-/// The layer of each node, and its place in the layer: near the middle of what it takes.
+/// The layer of each node, and its place in the layer: near the middle of its inputs.
 fn layout(indexed: &IndexedGraph) -> (Vec<usize>, Vec<usize>, usize, usize) {
     let count = indexed.nodes().len();
     let mut layer = vec![0_usize; count];

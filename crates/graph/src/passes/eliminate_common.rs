@@ -22,7 +22,7 @@ pub fn eliminate_common(graph: &Graph) -> Result<Graph> {
         let control = new.control().iter().map(|before| Arc::as_ptr(before).addr()).collect();
         let key = (Arc::as_ptr(op).addr(), new.attributes().clone(), inputs, control);
         match known.get(&key) {
-            // What runs on different devices is not the same.
+            // Calls on different devices are not the same.
             Some(first) if first.texts() == new.texts() => rewriter.replace_node(&node, first.clone()),
             Some(_) => {}
             None => drop(known.insert(key, new)),

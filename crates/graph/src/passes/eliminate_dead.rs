@@ -1,4 +1,4 @@
-//! Unused calls of pure ops go: those on which outputs rest by an order alone.
+//! Unused calls of pure ops go: outputs rest on them by an order alone.
 
 use crate::error::Result;
 use crate::graph::Graph;
@@ -6,7 +6,7 @@ use crate::node::{NodeRef, Rewriter, post_order};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Drops control dependencies on calls of pure ops of which nothing is used. What comes before those still comes before.
+/// Drops control dependencies on unused calls of pure ops. Their predecessors still come before.
 pub fn eliminate_dead(graph: &Graph) -> Result<Graph> {
     let order = post_order(graph.outputs());
     let mut needed: HashSet<usize> = graph.outputs().iter().map(|entry| entry.key().0).collect();

@@ -1,4 +1,4 @@
-//! Calls whose result is their first input go, as shapes and dtypes tell.
+//! Calls that return their first input go, as shapes and dtypes tell.
 
 use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};
@@ -10,8 +10,8 @@ use crate::value::DType;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Lets the first input take the place of the result of each call whose op says by `identity` that it is the same. Outputs
-/// stay calls, so that none is an argument; so does what mutations have to do with. The graph has its shapes and dtypes.
+/// Lets the first input take the place of a call's result, where the op says by `identity` that it is the same. Outputs
+/// stay calls, so that none is an argument; so does all that mutations touch. The graph has its shapes and dtypes.
 pub fn eliminate_identity(graph: &Graph) -> Result<Graph> {
     let shapes = graph.wanted::<Shapes>(SHAPE, "infer_shape")?;
     let dtypes = graph.wanted::<DTypes>(DTYPE, "infer_type")?;

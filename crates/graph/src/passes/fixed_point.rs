@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Something that is known of an entry, more or less.
 pub(super) trait Fact: Clone + PartialEq + Default {
-    /// What a message calls it.
+    /// Its name in messages.
     const KIND: &'static str;
     fn joined(&self, other: &Self) -> Option<Self>;
     fn is_known(&self) -> bool;
@@ -53,7 +53,7 @@ impl Fact for Option<DType> {
     }
 }
 
-/// What a rule is asked: the call, and the facts of inputs and outputs that it may add to.
+/// The question to a rule: the call, and the facts of inputs and outputs, for it to complete.
 pub(super) type Ask<'a, F> = dyn FnMut(u32, &Node, &mut [F], &mut [F]) -> Result<(), RuleError> + 'a;
 
 pub(super) struct Spread<'a, F> {
@@ -86,7 +86,7 @@ impl<'a, F: Fact> Spread<'a, F> {
         Self { graph, facts, open, consumers: (starts, users) }
     }
 
-    /// Marks all whose inputs, or outputs, include results of `node`.
+    /// Marks all nodes with results of `node` among their inputs, or outputs.
     pub(super) fn touch(&mut self, node: u32) {
         let (starts, users) = &self.consumers;
         for &user in &users[starts[node as usize] as usize..starts[node as usize + 1] as usize] {
@@ -185,7 +185,7 @@ impl<'a, F: Fact> Spread<'a, F> {
     }
 }
 
-/// What a rule hears of a node.
+/// The facts that a rule hears of a node.
 pub(super) fn call_of<'a>(node: &'a Node, shapes: &'a [Shape], dtypes: &'a [Option<DType>]) -> Option<Call<'a>> {
     Some(Call { op: node.op()?, attributes: node.attributes(), shapes, dtypes })
 }

@@ -7,10 +7,10 @@ use crate::registry::RuleError;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Computes a call whose inputs are constants; entries of constants for its results, or None to leave it.
+/// Computes a call on constants; entries of constants for its results, or None to leave it.
 pub type Evaluate<'a> = dyn FnMut(&NodeRef) -> Result<Option<Vec<NodeEntry>>, RuleError> + 'a;
 
-/// Replaces calls of pure ops that rest on no variable by what `evaluate` makes of them.
+/// Replaces calls of pure ops that rest on no variable by the answers of `evaluate`.
 ///
 /// # Errors
 ///

@@ -69,7 +69,7 @@ fn output_names(of: &Original) -> Result<Vec<Arc<str>>, RuleError> {
     Ok(names)
 }
 
-/// What the op may do in place, and each mutated input in its own.
+/// The op's own pairs, and each mutated input in its own place.
 fn inplace(of: &Original) -> Result<Vec<(usize, usize)>, RuleError> {
     let mut pairs = of.op.inplace(&of.attributes)?;
     let results = of.results()?;
@@ -110,7 +110,7 @@ fn infer_type(call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DTy
     Ok(())
 }
 
-/// By the rule of the op, which knows no gradients of what it mutates.
+/// By the rule of the op, which knows no gradients of mutated inputs.
 fn gradient(of: &Differentiated<'_>, grads: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> {
     let original = Original::of(of.node.attributes())?;
     let results = original.results()?;
@@ -130,7 +130,7 @@ fn gradient(of: &Differentiated<'_>, grads: &[Option<NodeEntry>]) -> Result<Vec<
     )
 }
 
-/// What the op costs; the copies come on top.
+/// The op's cost, and that of the copies.
 fn cost(call: &Call<'_>) -> Result<Cost, RuleError> {
     let of = Original::of(call.attributes)?;
     if let Some(rule) = of.op.get::<OpCost>("cost") {

@@ -9,11 +9,11 @@ use crate::value::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The attribute of a graph that has the names of the variables whose last values are its last outputs.
+/// The attribute of a graph with the names of its mutated variables: their last values are its last outputs.
 pub const MUTATED_INPUTS: &str = "mutated_inputs";
 
-/// Replaces each call that mutates inputs by one of the op `functional`, of which the mutated inputs are further results;
-/// whoever read a later version reads these. With `states` the last values of mutated variables follow the outputs, and
+/// Replaces each call that mutates inputs by one of the op `functional`, with the mutated inputs as further results;
+/// readers of a later version read these. With `states` the last values of mutated variables follow the outputs, and
 /// the attribute `mutated_inputs` names them.
 ///
 /// An output that is a value which is mutated later is its last version, as it is where both are one array.

@@ -14,7 +14,7 @@ use crate::value::{Attributes, DType, Shape, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Who uses the results of a node.
+/// The users of a node's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Users {
     None,
@@ -33,10 +33,10 @@ impl Users {
     }
 }
 
-/// Makes one call of each group of calls whose ops are `elementwise`: of one whose result is taken from outside, and of
-/// all before it whose results only the group uses. The call has the name of that one.
+/// Makes one call of each group of calls whose ops are `elementwise`: one call with a result for others, and all before
+/// it with results for the group alone. The call has the name of that one.
 ///
-/// What mutates, draws, comes before or after others by control, or reads what is mutated stays by itself.
+/// A call that mutates, draws, has control dependencies, or reads a mutated value stays by itself.
 pub fn fuse(graph: &Graph) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let nodes = indexed.nodes();
@@ -140,7 +140,7 @@ fn fused(indexed: &IndexedGraph, group: &[u32], root: &NodeRef, rewriter: &Rewri
     Ok(Arc::new(new.at(root.place()).after(rewriter.control(root))))
 }
 
-/// Lets an op say of itself what follows from its subgraph.
+/// Lets an op describe itself by its subgraph.
 pub(super) fn describe(op: &Arc<Op>, level: i32) -> Result<()> {
     op.set("num_inputs", by(|of| Some(of.inputs.len())), level)?;
     op.set("num_outputs", by(|of| of.graph.outputs().len()), level)?;
@@ -194,7 +194,7 @@ fn infer_type(call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DTy
     Ok(())
 }
 
-/// The gradient of the subgraph, on the inputs: what is in between is computed again.
+/// The gradient of the subgraph, on the inputs: values in between are computed again.
 fn differentiate(of: &Differentiated<'_>, grads: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> {
     let sub = Subgraph::of(of.node.attributes())?;
     let indexed = sub.graph.indexed()?;

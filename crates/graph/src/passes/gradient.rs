@@ -15,21 +15,21 @@ pub type Mirror<'a> = dyn Fn(&NodeRef) -> Result<bool, RuleError> + 'a;
 /// Makes an entry of an entry and one that it is like.
 pub type Like<'a> = dyn Fn(NodeEntry, &NodeEntry) -> Result<NodeEntry, RuleError> + 'a;
 
-/// How gradients are composed. What is not said goes by ops of the registry.
+/// How gradients are composed. A missing one is an op of the registry.
 #[derive(Default)]
 pub struct GradientOptions<'a> {
     /// Adds the gradients of a value up that several calls take; by default the op `add`, from the first to the last.
     pub aggregate: Option<&'a Aggregate<'a>>,
     /// Which nodes are computed again.
     pub mirror: Option<&'a Mirror<'a>>,
-    /// What is made of each gradient and what it is one of.
+    /// The replacement of each gradient, given that and its value.
     pub hint: Option<&'a Like<'a>>,
 }
 
 /// The gradients of `ys` with respect to `xs`: a graph with an output for each of these.
 ///
-/// `heads` are the gradients of `ys`; None is ones. What comes twice among `ys` counts twice. An x on which nothing rests
-/// has the gradient zeros.
+/// `heads` are the gradients of `ys`; None is ones. A value that comes twice among `ys` counts twice. An unused x has
+/// the gradient zeros.
 ///
 /// # Errors
 ///
@@ -139,7 +139,7 @@ fn refuse<T>(message: String) -> Result<T> {
     Err(GraphError::Gradient { message, place: 0 })
 }
 
-/// The names of what is differentiated by, in words.
+/// The names of the xs, in words.
 fn listed(xs: &[NodeEntry]) -> String {
     let names: Vec<&str> = xs.iter().map(|x| &**x.node.name()).collect();
     match names.split_last() {

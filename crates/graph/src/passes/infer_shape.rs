@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 /// The attribute of a graph that has the shapes of all entries.
 pub const SHAPE: &str = "shape";
-/// The attribute of a graph that has the number of entries of which the shape is not all known.
+/// The attribute of a graph with the number of entries without a complete shape.
 pub const NUM_UNKNOWN_SHAPES: &str = "shape_num_unknown_nodes";
 /// The value of `SHAPE`.
 pub type Shapes = Vec<Shape>;
 
-/// Finds shapes from those of variables: from `known`, by name, and from what is noted on them under `key`, which counts
-/// where it does not contradict the first.
+/// Finds shapes from those of variables: from `known`, by name, and from the notes on them under `key`, which count
+/// where they do not contradict the first.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shap
     Ok(result)
 }
 
-/// Finds what follows from the shapes that are known of entries.
+/// Finds all that follows from the known shapes.
 pub(super) fn spread_shapes(indexed: &IndexedGraph, facts: Shapes, dtypes: Option<&[Option<DType>]>) -> Result<Shapes> {
     let mut rules: HashMap<usize, Option<Arc<SharedShapeRule>>> = HashMap::new();
     let mut spread = Spread::new(indexed, facts);

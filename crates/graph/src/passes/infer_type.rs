@@ -16,8 +16,8 @@ pub const DTYPE: &str = "dtype";
 /// The value of `DTYPE`.
 pub type DTypes = Vec<Option<DType>>;
 
-/// Finds dtypes from those of variables: from `known`, by name, and from what is noted on them under `key`. A variable of
-/// which nothing follows takes the dtype of what it meets, or float32.
+/// Finds dtypes from those of variables: from `known`, by name, and from the notes on them under `key`. A variable
+/// without a dtype takes that of its neighbours in a call, or float32.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ pub fn infer_type<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, DType
     inferred(graph, known, key, true)
 }
 
-/// The same without assumptions: what does not follow stays unknown.
+/// The same without assumptions: the rest stays unknown.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ fn inferred<S: BuildHasher>(
     Ok(result)
 }
 
-/// What asks the rules of nodes for dtypes.
+/// The question to nodes' rules for dtypes.
 #[allow(clippy::type_complexity)] // an `Ask`, not boxed
 fn asking<'a>(
     indexed: &'a IndexedGraph,
@@ -109,14 +109,14 @@ fn asking<'a>(
     }
 }
 
-/// Finds what follows from the dtypes that are known of entries; what does not stays unknown.
+/// Finds all that follows from the known dtypes; the rest stays unknown.
 pub(super) fn spread_types(indexed: &IndexedGraph, facts: DTypes, shapes: Option<&[Shape]>) -> Result<DTypes> {
     let mut spread = Spread::new(indexed, facts);
     spread.run(&mut asking(indexed, shapes))?;
     Ok(spread.facts)
 }
 
-/// Lets variables that meet in a node have the dtype of what they meet there, or float32.
+/// Gives variables of unknown dtype that of the other inputs of their node, or float32.
 fn assume(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number: u32) {
     let inputs = indexed.inputs(number);
     let met = inputs.iter().find_map(|&id| spread.facts[indexed.entry_id(id)]);

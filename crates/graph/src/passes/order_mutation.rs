@@ -11,7 +11,7 @@ struct Uses {
     writers: Vec<u32>,
 }
 
-/// What mutations order beyond the inputs of nodes.
+/// The order that mutations add to the inputs of nodes.
 pub(super) struct MutationOrder {
     /// For each node those that must come before it because of a mutation; nothing where there is none.
     pub(super) before: Vec<Vec<u32>>,
@@ -19,7 +19,7 @@ pub(super) struct MutationOrder {
     pub(super) order: Vec<usize>,
 }
 
-/// Finds what keeps mutations in the order of versions.
+/// Finds the order that keeps mutations in that of versions.
 pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<MutationOrder> {
     let nodes = indexed.nodes();
     let mutates: Vec<Vec<usize>> = nodes.iter().map(|node| node.mutates()).collect::<Result<_>>()?;
@@ -79,7 +79,7 @@ pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<MutationOrde
 ///
 /// # Errors
 ///
-/// If versions contradict each other: a call reads what comes after itself.
+/// If versions contradict each other: a call reads a version after its own.
 pub fn order_mutation(graph: &Graph) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let nodes = indexed.nodes();

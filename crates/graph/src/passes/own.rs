@@ -22,7 +22,8 @@ use weft_plan::Memory;
 /// The attribute that is a graph as text.
 const JSON: &str = "json";
 
-/// A pass as a row: its names, what it does, whether it answers another graph, what it requires and provides.
+/// A pass as a row: its names, its function, whether it answers another graph, the attributes that it requires and
+/// provides.
 type Own = ([&'static str; 2], fn(&Graph) -> Result<Graph>, bool, &'static [&'static str], &'static [&'static str]);
 
 const OWN: [Own; 8] = [

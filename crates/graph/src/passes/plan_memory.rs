@@ -8,11 +8,11 @@ use crate::registry::{Call, Cost, OpCost, OpWorkspace};
 use std::collections::{HashMap, HashSet};
 use weft_plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network_also};
 
-/// The storage of each entry; `OUTSIDE` for what lies in nobody's arena.
+/// The storage of each entry; `OUTSIDE` for one outside of the arena.
 pub const STORAGE_ID: &str = "storage_id";
 /// Where each entry lies in the arena, in bytes.
 pub const STORAGE_OFFSET: &str = "storage_offset";
-/// For each entry the input of its node in whose place it is made; -1 for none, -2 for what is outside.
+/// For each entry, the input of its node that gives it its place; -1 for none, -2 for an entry outside.
 pub const STORAGE_INPLACE_INDEX: &str = "storage_inplace_index";
 /// The bytes of the arena.
 pub const STORAGE_ALLOCATED_BYTES: &str = "storage_allocated_bytes";
@@ -20,13 +20,13 @@ pub const STORAGE_ALLOCATED_BYTES: &str = "storage_allocated_bytes";
 pub const STORAGE_PEAK_LIVE_BYTES: &str = "storage_peak_live_bytes";
 /// Numbers of all nodes that are no variables, in an order that is to be tried besides.
 pub(super) const PLANNED_ORDER: &str = "planned_order";
-/// The storage of what lies in nobody's arena.
+/// The storage of an entry outside of the arena.
 pub const OUTSIDE: i64 = -2;
 
 /// So many names a message lists.
 const MOST_LISTED: usize = 20;
 
-/// What is outside, besides arguments.
+/// Entries outside, besides arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum External {
     /// Nothing.
@@ -38,7 +38,7 @@ pub enum External {
     Named(HashSet<String>),
 }
 
-/// Plans intermediates and outputs of a graph whose shapes and dtypes are known.
+/// Plans intermediates and outputs of a graph with known shapes and dtypes.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub(super) struct Planned {
     pub(super) reads: Vec<Vec<usize>>,
 }
 
-/// A graph whose shapes and dtypes are known, as the planner takes it; `again` says which nodes may run again.
+/// A graph with known shapes and dtypes, as the planner takes it; `again` tells the nodes that may run again.
 pub(super) fn planned(
     graph: &Graph,
     indexed: &IndexedGraph,

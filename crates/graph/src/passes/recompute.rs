@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use weft_plan::{Memory, Recomputed, Settings};
 
-/// Copies calls on which `forward` rests, so that what is behind them takes the copies' results and the originals' need not
-/// be kept. Only if the planned arena gets smaller; and with a limit, in bytes, as few as will do. A copy has the name of its
-/// original and `_mirror`.
+/// Copies calls that `forward` rests on, so that later calls take the copies' results and the originals' need not be
+/// kept. Only if the planned arena gets smaller; and with a limit, in bytes, as few as will do. A copy has the name of
+/// its original and `_mirror`.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ fn copied(graph: &Graph, before: &Planned, found: &Recomputed) -> Result<Graph> 
     let indexed = graph.indexed()?;
     let nodes = indexed.nodes();
     let mut values: Vec<Option<NodeEntry>> = vec![None; found.network.values.len()];
-    // The first value of what each new node stands for.
+    // The first value of each new node's original.
     let mut stands_for: HashMap<usize, usize> = HashMap::new();
     for &number in indexed.input_nodes() {
         let first = indexed.entries_of(number).start;
@@ -64,7 +64,7 @@ fn copied(graph: &Graph, before: &Planned, found: &Recomputed) -> Result<Graph> 
         let node = &nodes[number as usize];
         let mut inputs: Vec<NodeEntry> = Vec::with_capacity(node.inputs().len());
         for (place, &id) in indexed.inputs(number).iter().enumerate() {
-            // What is not read is what it was.
+            // An unread value stays.
             let value = match before.reads[original].iter().position(|&each| each == place) {
                 Some(read) => op.inputs[read],
                 None => indexed.entry_id(id),
@@ -113,7 +113,7 @@ fn copied(graph: &Graph, before: &Planned, found: &Recomputed) -> Result<Graph> 
         (graph.wanted::<Shapes>(SHAPE, "infer_shape")?, graph.wanted::<DTypes>(DTYPE, "infer_type")?);
     result.set(SHAPE, sources.iter().map(|&at| shapes[at].clone()).collect::<Shapes>());
     result.set(DTYPE, sources.iter().map(|&at| dtypes[at]).collect::<DTypes>());
-    // Numbers of nodes follow from what outputs need: the order in which the plan is this small may be another one.
+    // Numbers of nodes follow from the needs of outputs: the order of this small plan may be another one.
     let numbers: HashMap<usize, i64> =
         (0_i64..).zip(again.nodes()).map(|(number, node)| (Arc::as_ptr(node).addr(), number)).collect();
     let number = |op: &usize| made[*op].as_ref().and_then(|node| numbers.get(&Arc::as_ptr(node).addr()).copied());

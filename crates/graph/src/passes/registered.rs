@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// What a pass does.
+/// The function of a pass.
 pub type Body = Arc<dyn Fn(&Graph) -> Result<Graph, RuleError> + Send + Sync>;
 
 /// A pass: from a graph to a graph.
@@ -110,11 +110,12 @@ impl Passes {
         passes.values().find(|pass| pass.provides.iter().any(|each| each == attribute)).map(|pass| pass.name.clone())
     }
 
-    /// Applies the pass of this name, if the graph has what it requires, of the right kind.
+    /// Applies the pass of this name, if the graph has the required attributes, of the right kind.
     ///
     /// # Errors
     ///
-    /// If it has not: the message names the pass that provides it. Or if the pass fails, or does not leave what it says.
+    /// If it has not: the message names the pass that provides it. Or if the pass fails, or does not leave the
+    /// attributes that it provides.
     pub fn apply(&self, graph: &Graph, name: &str) -> Result<Graph> {
         let pass = self.find(name)?;
         for attribute in &pass.requires {

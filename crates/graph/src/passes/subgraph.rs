@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Subgraphs that are kept: then they are forgotten all.
 const KEPT: usize = 1 << 10;
 
-/// What the variable that stands for an input of a call is named in its subgraph.
+/// The name, in a call's subgraph, of the variable for an input.
 pub(super) fn input_name(at: usize) -> String {
     format!("x{at}")
 }

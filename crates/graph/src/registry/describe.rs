@@ -16,12 +16,12 @@ pub struct Argument {
 }
 
 impl Op {
-    /// Says what the op does.
+    /// Describes the op.
     pub fn describe(&self, text: &str) {
         self.write().description = text.into();
     }
 
-    /// Says what an argument is; one of that name is described anew.
+    /// Describes an argument, anew if one has that name.
     pub fn add_argument(&self, name: &str, kind: &str, text: &str) {
         let argument = Argument { name: name.into(), kind: kind.into(), text: text.into() };
         let arguments = &mut self.write().arguments;

@@ -5,7 +5,7 @@ use crate::error::{GraphError, Result};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a group does to each of its members.
+/// A group's effect on each of its members.
 pub type Trigger = Arc<dyn Fn(&Arc<Op>) -> Result<(), RuleError> + Send + Sync>;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Group {
         &self.name
     }
 
-    /// The members, in the order in which they came.
+    /// The members, in their order of arrival.
     #[must_use]
     pub fn members(&self) -> Vec<Arc<Op>> {
         self.lock().members.clone()

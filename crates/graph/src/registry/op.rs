@@ -16,9 +16,9 @@ type Anything = Arc<dyn Any + Send + Sync>;
 
 struct Slot {
     level: i32,
-    /// What passes use, by its type.
+    /// The value for passes, by its type.
     value: Anything,
-    /// What was given, where a front end has made `value` of it.
+    /// The given object, where a front end has made `value` of it.
     origin: Option<Anything>,
 }
 
@@ -37,13 +37,13 @@ pub struct Op {
 }
 
 impl Op {
-    /// An op that nobody finds by its name until it is registered.
+    /// An op that is not found by its name until it is registered.
     #[must_use]
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.into(), registered: true, state: RwLock::default() })
     }
 
-    /// What stands for an op that a file names and nobody has registered: it has no rules.
+    /// A placeholder of an op that a file names and that is not registered: it has no rules.
     #[must_use]
     pub fn unknown(name: &str) -> Arc<Self> {
         Arc::new(Self { name: name.into(), registered: false, state: RwLock::default() })
@@ -78,7 +78,7 @@ impl Op {
         self.set_with_origin(key, Arc::new(value), None, level)
     }
 
-    /// As `set`, with what `value` was made of.
+    /// As `set`, with the origin of `value`.
     pub fn set_with_origin(&self, key: &str, value: Anything, origin: Option<Anything>, level: i32) -> Result<()> {
         let key = canonical(key);
         let slot = Slot { level, value, origin };
@@ -104,7 +104,7 @@ impl Op {
         value.downcast().ok()
     }
 
-    /// What the attribute of this key was made of, or else itself.
+    /// The origin of this key's attribute, or else itself.
     #[must_use]
     pub fn origin(&self, key: &str) -> Option<Anything> {
         let state = self.read();
@@ -160,7 +160,7 @@ impl Op {
         }
     }
 
-    /// What is said of operands as what is said of inputs.
+    /// A statement on operands as one on inputs.
     fn of_inputs(attributes: &Attributes, operands: Vec<usize>) -> Vec<usize> {
         match Self::operands(attributes) {
             Some(inputs) => operands.iter().filter_map(|each| inputs.iter().position(|at| at == each)).collect(),
@@ -211,7 +211,7 @@ impl Op {
         Ok(self.given("num_outputs", attributes)?.unwrap_or(1))
     }
 
-    /// How many of its results, the first ones, whoever composes it sees.
+    /// The number of its results that composition shows, the first ones.
     pub fn visible_outputs(&self, attributes: &Attributes) -> Result<usize> {
         let all = self.num_outputs(attributes)?;
         Ok(self.given("visible_outputs", attributes)?.unwrap_or(all).min(all))
@@ -264,7 +264,7 @@ impl Op {
         Ok(self.given("inplace_identity", attributes)?.unwrap_or_default())
     }
 
-    /// The inputs of which it needs no values.
+    /// The inputs that it needs no values of.
     pub fn ignores(&self, attributes: &Attributes) -> Result<Vec<usize>> {
         Ok(Self::of_inputs(attributes, self.given("ignores", attributes)?.unwrap_or_default()))
     }
@@ -274,7 +274,7 @@ impl Op {
         Ok(self.given("elementwise", attributes)?.unwrap_or(false))
     }
 
-    /// Whether calls of it with the same values give the same, whatever they mutate.
+    /// Whether calls of it with the same values give the same, mutations aside.
     pub fn draws_nothing(&self, attributes: &Attributes) -> Result<bool> {
         Ok(self.registered && self.given("pure", attributes)?.unwrap_or(true))
     }

@@ -119,7 +119,7 @@ pub type OpWorkspace = Arc<dyn Fn(&Call<'_>) -> Result<u64, RuleError> + Send + 
 /// The value of `parse`: attributes from the texts of a file.
 pub type TextRule = Arc<dyn Fn(&[(Arc<str>, Arc<str>)]) -> Result<Attributes, RuleError> + Send + Sync>;
 
-/// What an op says of some attributes.
+/// An op's answer for some attributes.
 pub type Saying<T> = Arc<dyn Fn(&Attributes) -> Result<T, RuleError> + Send + Sync>;
 
 /// Something that an op says once for all, or for each set of attributes.

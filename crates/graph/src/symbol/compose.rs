@@ -8,7 +8,7 @@ use crate::value::Attributes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a symbol is called with.
+/// The arguments of a symbol's call.
 #[derive(Debug, Default)]
 pub struct Arguments {
     /// In the order of inputs.
@@ -40,7 +40,7 @@ impl Symbol {
         Ok(Self::of_node(&Arc::new(node), visible))
     }
 
-    /// A call whose inputs come later, by `composed`.
+    /// A call without its inputs, which come later by `composed`.
     pub fn atom(op: &Arc<Op>, name: &Arc<str>, attributes: Attributes, place: u64) -> Result<Self> {
         let visible = u32::try_from(op.visible_outputs(&attributes)?).unwrap_or(u32::MAX);
         Ok(Self::of_node(&Arc::new(Node::atom(op.clone(), name.clone(), attributes)?.at(place)), visible))
@@ -112,14 +112,14 @@ impl Symbol {
     }
 }
 
-/// Says in which version values are taken.
+/// States the versions of taken values.
 fn version(inputs: &mut [NodeEntry]) {
     for entry in inputs {
         entry.version = entry.node.version();
     }
 }
 
-/// Counts what a call mutates: once it is made, as a call that is refused mutates nothing.
+/// Counts a call's mutations: once it is made, as a refused call mutates nothing.
 fn count(node: &Node, mutates: &[usize]) {
     mutates.iter().filter_map(|&at| node.inputs().get(at)).for_each(|entry| entry.node.mutate());
 }

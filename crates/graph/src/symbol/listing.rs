@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Which variables are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inputs {
-    /// Those that nobody mutates.
+    /// Those that are not mutated.
     Arguments,
     /// Those that an op mutates.
     Auxiliary,

@@ -62,14 +62,14 @@ impl Symbol {
         }
     }
 
-    /// The node of which all outputs are results, if there is one.
+    /// The node with all its outputs as results, if there is one.
     #[must_use]
     pub fn head(&self) -> Option<&NodeRef> {
         let first = &self.outputs.first()?.node;
         self.outputs.iter().all(|entry| Arc::ptr_eq(&entry.node, first)).then_some(first)
     }
 
-    /// Whether it is a call whose inputs are still to come.
+    /// Whether it is a call with inputs still to come.
     pub fn is_atom(&self) -> Result<bool> {
         let Some(node) = self.head() else { return Ok(false) };
         let Some(op) = node.op() else { return Ok(false) };

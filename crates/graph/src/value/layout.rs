@@ -15,7 +15,7 @@ pub struct LayoutAxis {
 ///
 /// # Errors
 ///
-/// What is wrong with the text, if it is no layout.
+/// The text's fault, if it is no layout.
 pub fn layout_axes(text: &str) -> Result<Vec<LayoutAxis>, String> {
     let mut axes: Vec<LayoutAxis> = Vec::with_capacity(text.len());
     let mut digits = String::new();
@@ -61,7 +61,8 @@ fn no_layout(text: &str, why: &str) -> String {
     )
 }
 
-/// Whether an array that lies so may have this shape: that of all axes, or that of axes whose blocks are taken together.
+/// Whether an array that lies so may have this shape: that of all axes, or that of axes with their blocks taken
+/// together.
 #[must_use]
 pub fn layout_fits(axes: &[LayoutAxis], shape: &Shape) -> bool {
     let Some(lengths) = shape.lengths() else { return true };

@@ -34,7 +34,7 @@ impl Shape {
         self.0.as_ref().map(SmallVec::len)
     }
 
-    /// The lengths of the axes, of which some may be `UNKNOWN`.
+    /// The lengths of the axes; some may be `UNKNOWN`.
     #[must_use]
     pub fn lengths(&self) -> Option<&[i64]> {
         self.0.as_deref()

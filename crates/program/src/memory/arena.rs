@@ -7,7 +7,7 @@ use weft_array::{Arena, Block, OutOfMemory};
 pub(crate) struct Lease {
     bytes: usize,
     block: OnceLock<Block>,
-    /// Held by who takes it.
+    /// Held by its taker.
     taking: Mutex<()>,
 }
 

@@ -1,4 +1,4 @@
-//! Arguments whose memory a call may have, and the results that come to lie there.
+//! Donations: arguments that give a call their memory, and the results that come to lie there.
 //!
 //! A result takes the place of an argument of as many bytes if the argument has no reader behind the result's first maker;
 //! that one may read it itself where it computes each element from that of the same place.
@@ -52,7 +52,7 @@ pub(crate) fn donations(recorded: &Recorded, instructions: &[Instruction], argum
             let (Some(first), true) = (uses.first(), is_own && result.bytes == of.bytes && of.bytes > 0) else {
                 return false;
             };
-            // Who finds it uninitialised must not find the argument.
+            // A reader of uninitialised memory must not find the argument.
             let overwrites =
                 |place: &crate::recorded::EntryAccess| place.entry != *into || place.access == Access::Overwrite;
             instructions[*first].places.iter().all(overwrites)

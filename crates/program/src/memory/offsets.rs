@@ -24,7 +24,7 @@ pub(crate) fn place(lives: &[Life]) -> Result<(Vec<usize>, usize), ProgramError>
     Ok(place_apart(lives, &[])?.unwrap_or_default())
 }
 
-/// The same for lives of which these pairs share nothing either; None if there are too many to compare.
+/// The same, where these pairs of lives share nothing either; None if there are too many to compare.
 #[allow(clippy::cast_possible_truncation)] // sizes came from this machine
 pub(crate) fn place_apart(
     lives: &[Life],

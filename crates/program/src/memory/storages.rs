@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use weft_array::Access;
 
-/// What has places: each is of one entry, or of several, which die as the next one is made.
+/// The storages: each is one entry's, or the place of several, which die as the next one is made.
 pub(crate) struct Storages {
-    /// By entry the first one whose place it has.
+    /// By entry, the first one in its place.
     of: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Before<'_> {
     }
 }
 
-/// What is known of an entry when some of the instructions are done.
+/// An entry's state after some of the instructions.
 #[derive(Clone, Default)]
 struct Uses {
     /// The first and the last of them that use it, of all.
@@ -65,7 +65,8 @@ struct Uses {
 }
 
 impl Storages {
-    /// Those of instructions in this order, where entries of which `is_own` says so are temporaries. These pairs lie apart.
+    /// Those of instructions in this order, where `is_own` tells the temporaries among the entries. These pairs lie
+    /// apart.
     pub(crate) fn new(
         recorded: &Recorded,
         instructions: &[Instruction],
@@ -84,7 +85,7 @@ impl Storages {
             stays.entry(*one).or_default().push(*other);
             stays.entry(*other).or_default().push(*one);
         }
-        // Nobody has written to it before the call.
+        // It was not written before the call.
         let is_fresh = |entry: usize| is_own(entry) && recorded.entries[entry].is_fresh();
         let same_home = |one: usize, other: usize| recorded.entries[one].device() == recorded.entries[other].device();
         let mut of: Vec<usize> = (0..recorded.entries.len()).collect();

@@ -8,7 +8,7 @@ use weft_engine::{Cause, Engine};
 #[derive(Clone)]
 pub(super) struct Spot {
     pub(super) start: *mut u8,
-    /// The buffer in which it lies, where somebody asks for arrays, and bytes from the buffer's start.
+    /// Its buffer, where arrays are asked for, and its distance from the buffer's start in bytes.
     pub(super) buffer: Option<Arc<Buffer>>,
     pub(super) shift: isize,
 }
@@ -38,7 +38,7 @@ impl Spot {
     }
 }
 
-/// Memory for what nobody else sees, taken once for all turns.
+/// Memory for private values, taken once for all turns.
 pub(super) struct Scratch {
     bytes: usize,
     block: OnceLock<Block>,
@@ -49,7 +49,7 @@ impl Scratch {
         Arc::new(Self { bytes, block: OnceLock::new() })
     }
 
-    /// Some of it. `in_arrays` says whether somebody asks for arrays there.
+    /// Some of it. `in_arrays` tells whether arrays are asked for there.
     pub(super) fn spot(
         self: &Arc<Self>,
         engine: &Engine,
@@ -58,7 +58,8 @@ impl Scratch {
         in_arrays: bool,
     ) -> Result<Spot, Cause> {
         let start = self.start().map_err(|error| Cause::Error(Box::new(error)))?.wrapping_add(offset);
-        // SAFETY: spots lie within the bytes of the scratch, which live as long as it does; whose turn it is there, the plan says.
+        // SAFETY: spots lie within the bytes of the scratch, which live as long as it does; the plan gives each its
+        // turn there.
         let arena = || unsafe { Within::new(Arc::clone(self) as Arc<dyn Arena>, offset) };
         let buffer = in_arrays.then(|| Buffer::within(engine, bytes, arena()));
         Ok(Spot { start, buffer, shift: 0 })

@@ -15,7 +15,7 @@ use weft_engine::{AccessKind, Cause, Engine, OpContext, Variable};
 /// Where an entry's memory comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Home {
-    /// Bound by who runs it.
+    /// Bound by its runner.
     Bound,
     /// From around the part: there are spots for its arrays.
     Outside,
@@ -36,12 +36,12 @@ pub struct Body {
     homes: Vec<(Home, usize)>,
     /// Constants that each turn has a copy of.
     copied: Vec<(usize, Array)>,
-    /// Arrays from outside, each with what is done to it.
+    /// Arrays from outside, each with its access.
     outside: Vec<(Array, Access)>,
     variables: Vec<(Variable, AccessKind)>,
     inputs: Vec<usize>,
     results: Vec<usize>,
-    /// Entries that somebody else's code sees.
+    /// Entries that foreign code sees.
     shown: Vec<bool>,
     scratch: usize,
     /// Whether some steps are told their arrays.
@@ -62,12 +62,12 @@ fn refused(why: &str) -> ProgramError {
 }
 
 impl Body {
-    /// Shows `each` what its steps keep of their makers'.
+    /// Shows `each` the objects of their makers that its steps keep.
     pub(super) fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
         kept_by(&self.instructions, each);
     }
 
-    /// Of what was recorded with these placeholders and results, each of which is fresh, all of its memory, row after row.
+    /// From a recording with these placeholders and results. Each is fresh: all of its memory, row after row.
     pub fn new(tape: Tape, placeholders: &[Array], results: &[Array]) -> Result<Self, ProgramError> {
         let arguments = placeholders.iter().map(|array| Argument { placeholder: array.clone(), array: array.clone() });
         let mut recorded = Recorded::new(tape, arguments.collect(), results)?;
@@ -188,19 +188,19 @@ impl Body {
         })
     }
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The arrays from around it that it touches, each with what is done to it.
+    /// The arrays from around it that it touches, each with its access.
     #[must_use]
     pub fn outside(&self) -> &[(Array, Access)] {
         &self.outside
     }
 
-    /// What it accesses besides.
+    /// Its other accesses.
     #[must_use]
     pub fn variables(&self) -> &[(Variable, AccessKind)] {
         &self.variables
@@ -217,7 +217,7 @@ impl Body {
         self.is_hosted
     }
 
-    /// Whether nobody else's code sees its arrays.
+    /// Whether its arrays are hidden from foreign code.
     pub(super) fn is_private(&self) -> bool {
         self.is_private
     }
@@ -241,7 +241,7 @@ impl Body {
         self.in_arrays
     }
 
-    /// Whether somebody else's code sees an input, or a result.
+    /// Whether foreign code sees an input, or a result.
     pub(super) fn shows_input(&self, number: usize) -> bool {
         self.shown[self.inputs[number]]
     }
@@ -254,7 +254,7 @@ impl Body {
         self.homes[self.results[number]].1
     }
 
-    /// A frame whose scratch memory has so many bytes more, with the arrays from outside where these are.
+    /// A frame with so many more bytes of scratch memory, and with the arrays from outside at their places.
     pub(super) fn frame(&self, extra: usize, outside: &[(Array, Access)]) -> Result<Frame, Cause> {
         let scratch = Scratch::new(self.scratch + extra);
         let mut spots = vec![Spot::none(); self.homes.len()];
@@ -292,7 +292,7 @@ impl Body {
         }
         for (number, array) in &self.copied {
             let (from, bytes) = (array.buffer().start()?, array.buffer().bytes());
-            // SAFETY: both have the bytes of the constant, and nobody else knows the copy.
+            // SAFETY: both have the bytes of the constant, and the copy is private.
             unsafe { from.copy_to_nonoverlapping(frame.spots[*number].start, bytes) };
         }
         let mut pointers: SmallVec<[*mut u8; 8]> = SmallVec::new();
@@ -302,14 +302,14 @@ impl Body {
                 let operands = placed.map(|(place, spot)| on(place, spot));
                 let operands = operands.collect::<Result<Operands, ArrayError>>();
                 let operands = operands.map_err(|error| Cause::Error(Box::new(error)))?;
-                // SAFETY: the op was granted what they lie in, and they have the layouts that were recorded.
+                // SAFETY: the op was granted their buffers, and they have the layouts that were recorded.
                 granting(&operands, || unsafe { step.run(&operands, context) })?;
                 continue;
             }
             pointers.clear();
             pointers.extend(placed.map(|(place, spot)| spot.start.wrapping_add(place.layout.offset)));
-            // SAFETY: each operand has the layout that was recorded; the op was granted what is outside and what is
-            // bound, and nobody else knows the rest.
+            // SAFETY: each operand has the layout that was recorded; the op was granted all that is outside or bound,
+            // and the rest is private.
             unsafe {
                 match &instruction.step {
                     Step::Blocked(step) => {
@@ -354,7 +354,7 @@ fn outside_of(
         }
         return Ok(at);
     }
-    // In a later turn it sees what an earlier one wrote.
+    // A later turn sees the writes of an earlier one.
     let access = if place.access == Access::Read { Access::Read } else { Access::Mutate };
     outside.push((Array::on(Arc::clone(array.buffer()), place.layout.clone(), place.dtype)?, access));
     Ok(outside.len() - 1)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
 use weft_engine::{Cause, OpContext};
 
-/// What an input of the body is.
+/// The role of an input of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     /// An array, and from the second turn on the result of this number.
@@ -42,7 +42,7 @@ pub struct Turns {
 const ALIGNMENT: usize = 64;
 
 impl Turns {
-    /// Runs the body so many times; `placeholders` stood for its inputs, of which `results` results are made.
+    /// Runs the body so many times; `placeholders` stood for its inputs, and it makes `results` results.
     #[must_use]
     pub fn new(
         body: Arc<Body>,

@@ -12,7 +12,7 @@ pub(crate) fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// What was done to some bytes, and not yet overwritten as a whole.
+/// The accesses to some bytes that are not yet overwritten as a whole.
 struct Seen {
     range: Range<usize>,
     writes: bool,
@@ -46,7 +46,7 @@ fn meet(seen: &mut Vec<Seen>, before: &mut Vec<usize>, at: usize, range: &Range<
     let met = |other: &Seen| other.by != at && (writes || other.writes) && overlap(&other.range, range);
     before.extend(seen.iter().filter(|other| met(other)).map(|other| other.by));
     if writes {
-        // Whoever comes later meets this one there.
+        // A later access meets this one there.
         seen.retain(|other| other.by == at || other.range.start < range.start || range.end < other.range.end);
     }
     seen.push(Seen { range: range.clone(), writes, by: at });

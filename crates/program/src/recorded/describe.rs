@@ -13,13 +13,13 @@ pub struct Operand {
     pub layout: Layout,
     /// NumPy's name of their type.
     pub dtype: &'static str,
-    /// What is done to them.
+    /// The access to them.
     pub access: Access,
 }
 
 /// One instruction, as it is told.
 pub struct Description {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it was asked for.
     pub place: u64,
@@ -29,7 +29,7 @@ pub struct Description {
     pub operands: Vec<Operand>,
     /// The instructions that it waits for.
     pub dependencies: Vec<usize>,
-    /// Bytes of what it writes.
+    /// The bytes that it writes.
     pub bytes: usize,
 }
 
@@ -57,7 +57,8 @@ impl Recorded {
         all
     }
 
-    /// What an entry is: `argument`, `state`, `constant`, `result` or `temporary`; and for the first two their number.
+    /// The kind of an entry: `argument`, `state`, `constant`, `result` or `temporary`; and for the first two their
+    /// number.
     #[must_use]
     pub fn kind_of(&self, entry: usize) -> (&'static str, Option<usize>) {
         let entry_of = &self.entries[entry];

@@ -38,7 +38,7 @@ impl Entries<'_> {
         }
         let source = match buffer.recording() {
             Some(tag) if Arc::ptr_eq(tag, self.tape.tag()) => Source::Fresh,
-            // What a part of a recording takes from around it.
+            // The entries that a part of a recording takes from around it.
             Some(tag) if self.tape.tag().is_within(tag) => Source::State(array.clone()),
             Some(tag) => {
                 let recording = tag.name().to_owned();
@@ -87,7 +87,7 @@ impl Recorded {
                 None => entries.add(Source::Argument(number), placeholder),
             };
             entries.known.insert(address(placeholder), entry);
-            // Who closes over an argument means the argument.
+            // A closure over an argument means the argument.
             entries.known.insert(address(argument.array.buffer()), entry);
             entries.reach(entry, &argument.array.range());
             argument_entries.push(entry);
@@ -147,7 +147,7 @@ impl Recorded {
     }
 }
 
-/// An opaque step that finds what stands for the arrays that it was recorded with.
+/// An opaque step that finds the substitutes for its recorded arrays.
 struct Standing {
     step: Arc<dyn Opaque>,
     recorded: Vec<Array>,
@@ -224,7 +224,7 @@ fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Ve
     Ok(places)
 }
 
-/// The arguments whose very arrays a recording touches, besides what stands for them.
+/// The arguments that a recording touches as themselves, besides by their substitutes.
 fn closed(tape: &Tape, arguments: &[Argument], results: &[Array]) -> Vec<usize> {
     let touched: HashSet<usize> = tape
         .calls()

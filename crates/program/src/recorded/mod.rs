@@ -23,9 +23,9 @@ use weft_engine::{AccessKind, Device, Engine, Variable};
 /// An array that a recorded function takes.
 #[derive(Clone)]
 pub struct Argument {
-    /// What stood for it in the recording.
+    /// Its substitute in the recording.
     pub placeholder: Array,
-    /// What it was when it was recorded.
+    /// Itself, at the recording.
     pub array: Array,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Source {
 #[allow(clippy::struct_excessive_bools)] // each answers a question of its own
 pub(crate) struct Entry {
     pub(crate) source: Source,
-    /// The device in whose memory it is, if that is not the host's.
+    /// The device that has its memory, if the host has not.
     pub(crate) home: Option<&'static dyn Home>,
     /// As it was recorded.
     pub(crate) bytes: usize,
@@ -56,14 +56,14 @@ pub(crate) struct Entry {
     pub(crate) read: bool,
     /// Whether results show it.
     pub(crate) is_result: bool,
-    /// Whether somebody else's code sees it, who may keep what he saw.
+    /// Whether foreign code sees it, and may keep a view of it.
     pub(crate) is_shown: bool,
     /// The device on which it belongs, if it is made in a call, and that is known.
     pub(crate) belongs: Option<u16>,
 }
 
 impl Entry {
-    /// The number of the device in whose memory it is; none for the host's.
+    /// The number of the device that has its memory; none for the host.
     pub(crate) fn device(&self) -> Option<u16> {
         self.home.map(Home::number)
     }
@@ -73,7 +73,7 @@ impl Entry {
         matches!(self.source, Source::Fresh)
     }
 
-    /// Whether nobody outside of a replay ever sees it.
+    /// Whether it is never seen outside of a replay.
     pub(crate) fn is_temporary(&self) -> bool {
         let own = match self.source {
             Source::Fresh => true,
@@ -93,7 +93,7 @@ pub struct EntryAccess {
     pub layout: Layout,
     /// Their type.
     pub dtype: DType,
-    /// What is done to them.
+    /// The access to them.
     pub access: Access,
     /// The bytes that they reach.
     pub range: Range<usize>,
@@ -112,11 +112,11 @@ impl EntryAccess {
 pub struct Instruction {
     /// What it runs.
     pub step: Step,
-    /// On what; a native step's inputs first.
+    /// Its operands; a native step's inputs first.
     pub places: Vec<EntryAccess>,
-    /// What it accesses besides.
+    /// Its other accesses.
     pub variables: Vec<(Variable, AccessKind)>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it was asked for.
     pub place: u64,
@@ -129,14 +129,14 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Whether it does more than to compute what its places show.
+    /// Whether it does more than compute the contents of its places.
     pub(crate) fn has_effects(&self) -> bool {
         let of_step = if let Step::Opaque(opaque) = &self.step { opaque.has_effects() } else { false };
         of_step || !self.variables.is_empty() || self.always_run
     }
 }
 
-/// Whether somebody else's code sees the arrays of a step.
+/// Whether foreign code sees the arrays of a step.
 pub(crate) fn is_seen(step: &Step) -> bool {
     if let Step::Opaque(opaque) = step { !opaque.is_private() } else { false }
 }
@@ -191,7 +191,7 @@ impl Settings {
         Ok(Self { sequential, memory, passes, donated: Vec::new() })
     }
 
-    /// The same, with the memory of these arguments given away at each call, where nobody else can see it.
+    /// The same, with the memory of these arguments given away at each call, where it is not seen elsewhere.
     #[must_use]
     pub fn donating(self, arguments: Vec<usize>) -> Self {
         Self { donated: arguments, ..self }
@@ -213,7 +213,7 @@ impl Settings {
     }
 }
 
-/// What a result shows.
+/// The place of a result.
 pub(crate) struct Shown {
     pub(crate) entry: usize,
     pub(crate) layout: Layout,
@@ -244,7 +244,7 @@ impl Recorded {
         })
     }
 
-    /// Arrays from outside whose values decided what was recorded, and their versions then.
+    /// Arrays from outside whose values decided the recording, and their versions then.
     #[must_use]
     pub fn looked_at(&self) -> &[(Array, u64)] {
         &self.looked_at

@@ -1,4 +1,4 @@
-//! A recording in two parts, each of which becomes a program: a function, and its gradient.
+//! A recording in two parts, which become a program each: a function, and its gradient.
 //!
 //! The second part takes its inputs from the memory of the first: arguments, results, and intermediate values, which the
 //! first part then hands out as further results (*kept*). The further results are named by *numbers*: buffers are counted as
@@ -22,7 +22,7 @@ pub enum Taken {
     Result(usize),
     /// All of the buffer of this number, as bytes, which the first part hands out.
     Kept(usize),
-    /// What the second part alone is given, by its number.
+    /// The argument of the second part alone, by its number.
     Seed(usize),
 }
 
@@ -30,7 +30,7 @@ pub enum Taken {
 pub struct Parted {
     /// Returns the results, then each buffer of `kept` as bytes.
     pub first: Recorded,
-    /// Takes what `taken` says.
+    /// Takes the memory that `taken` tells.
     pub second: Recorded,
     /// Of each argument of the second part.
     pub taken: Vec<Taken>,
@@ -49,7 +49,7 @@ struct Met {
     written: bool,
 }
 
-/// What the calls of the first part come to.
+/// The fate of the calls of the first part.
 struct First {
     met: HashMap<usize, Met>,
     digest: DefaultHasher,
@@ -74,9 +74,9 @@ impl First {
 }
 
 impl Recorded {
-    /// Parts a recording after its first `at` calls: the first part returns `results`, the second one `further`. The last
-    /// `seeds` arguments are those of the second part alone. None if the second part writes to what the first one hands on,
-    /// or comes to the very arrays that were given as arguments.
+    /// Parts a recording after its first `at` calls: the first part returns `results`, the second one `further`. The
+    /// last `seeds` arguments are those of the second part alone. None if the second part writes to values that the
+    /// first one hands on, or comes to the very arrays that were given as arguments.
     pub fn parted(
         tape: Tape,
         at: usize,

@@ -18,7 +18,7 @@ use weft_engine::{Cause, Engine, Step, StepContext};
 pub(super) enum Base {
     /// In a buffer, so many bytes from where it was recorded.
     Buffer(Arc<Buffer>, isize),
-    /// In memory of the host that was made for the call. It does not hold the buffer: who has the one handle on that can
+    /// In memory of the host that was made for the call. It does not hold the buffer: the owner of the only handle can
     /// give it away while the call is under way.
     Made(Arc<Storage>),
     /// The same, in the place of an argument that was given away.
@@ -33,7 +33,7 @@ pub(super) enum Base {
 pub(super) struct Bindings {
     pub(super) bases: Vec<Base>,
     pub(super) lease: Option<Lease>,
-    /// What a trace is to know of the instructions; empty if there is none.
+    /// The traced facts of the instructions; empty without a trace.
     pub(super) notes: Vec<Note>,
     /// Members of parts, by the numbers of both, that are not to run.
     pub(super) left_out: Mutex<Vec<(usize, usize)>>,
@@ -64,13 +64,13 @@ impl Bindings {
         versions.get()?.get(at).copied()
     }
 
-    /// The first byte of an entry, or what stands for it. Allocates.
+    /// The first byte of an entry, or of its substitute. Allocates.
     #[inline]
     fn start(&self, entry: u32) -> Result<*mut u8, Cause> {
         match &self.bases[entry as usize] {
             Base::Buffer(buffer, by) => Ok(buffer.start()?.wrapping_offset(*by)),
             Base::Made(storage) => storage.start(),
-            // SAFETY: the argument is given away, and whoever looks at it in this call comes before.
+            // SAFETY: the argument is given away, and all its readers in this call come before.
             Base::Given(storage, from) => unsafe { storage.start_in(from) },
             Base::Arena(offset) => match &self.lease {
                 Some(lease) => {
@@ -150,7 +150,7 @@ pub(super) struct CopyStep {
 impl Step<Bindings> for CopyStep {
     fn run(&self, bindings: &Bindings, _: &mut StepContext<'_, '_>) -> Result<(), Cause> {
         let (from, to) = (self.from.buffer().start()?, bindings.start(self.to)?);
-        // SAFETY: both have as many bytes, and are distinct; who writes to the copy comes after this step.
+        // SAFETY: both have as many bytes, and are distinct; writers of the copy come after this step.
         unsafe { from.copy_to_nonoverlapping(to, self.from.buffer().bytes()) };
         Ok(())
     }
@@ -163,7 +163,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// A buffer on the arena: of what nobody else's code sees, for as long as the step runs.
+    /// A buffer on the arena: for values hidden from foreign code, as long as the step runs.
     fn within(&self, bindings: &Bindings, place: &EntryAccess) -> Result<Arc<Buffer>, Cause> {
         let entry = u32::try_from(place.entry).map_err(|error| Cause::Error(Box::new(error)))?;
         let start = bindings.start(entry)?;
@@ -212,11 +212,11 @@ impl Step<Bindings> for OpaqueStep {
     }
 }
 
-/// What issues the members of a part.
+/// The step that issues the members of a part.
 pub(super) struct PartStep {
     pub(super) together: Arc<dyn Together>,
     pub(super) members: Vec<(Arc<dyn Opaque>, Places)>,
-    /// The entries in whose buffers all members' arrays lie.
+    /// The entries whose buffers hold all members' arrays.
     pub(super) entries: Vec<usize>,
     /// Its number.
     pub(super) part: usize,

@@ -14,7 +14,7 @@ fn address(array: &Array) -> usize {
     Arc::as_ptr(array.buffer()).addr()
 }
 
-/// What of it is the same for all calls.
+/// The part of it that is the same for all calls.
 pub(super) struct Signature {
     /// Addresses of the buffers of states and constants, sorted.
     states: Vec<usize>,

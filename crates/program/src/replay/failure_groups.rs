@@ -59,7 +59,7 @@ fn shares_of(loops: impl Iterator<Item = (Vec<Part>, Vec<Part>)>) -> Vec<Share> 
     if all && left.next().is_none() { Vec::new() } else { shares }
 }
 
-/// Some blocks of fused loops, whose shares are members.
+/// Some blocks of fused loops: their shares are members.
 pub(super) struct SharedStep {
     pub(super) fused: Arc<Fused>,
     pub(super) blocks: Range<usize>,
@@ -134,7 +134,7 @@ mod tests {
         let expected =
             vec![(vec![0], vec![], vec![0]), (vec![0, 1], vec![0], vec![1, 2]), (vec![0, 1, 2], vec![2], vec![3])];
         assert_eq!(found(&momentum), expected);
-        // What is overwritten owes nothing of what was there.
+        // An overwrite owes nothing to the old value.
         let renewed = [(&[Array(0)][..], Array(1)), (&[Array(2)], Array(1))];
         assert_eq!(found(&renewed), [(vec![0], vec![], vec![0]), (vec![2], vec![1], vec![1])]);
     }

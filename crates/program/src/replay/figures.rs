@@ -34,7 +34,7 @@ fn peak(lives: impl Iterator<Item = (usize, usize, usize)>, instructions: usize)
 }
 
 impl Figures {
-    /// Of a program whose arena has these entries.
+    /// The figures of a program with these entries in its arena.
     pub(super) fn new(
         recorded: &Recorded,
         pushed: &[Instruction],

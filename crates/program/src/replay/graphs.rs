@@ -21,7 +21,7 @@ use weft_array::Step;
 const MOST: usize = 64;
 const LEAST: usize = 2;
 
-/// The order in which instructions become steps, and the parts.
+/// The order of instructions as steps, and the parts.
 #[derive(Default)]
 pub(super) struct Parts {
     /// Instructions, those of a part side by side.
@@ -30,7 +30,7 @@ pub(super) struct Parts {
     pub(super) parts: Vec<(usize, usize)>,
 }
 
-/// The device on which an instruction does nothing but to issue.
+/// The device of an instruction that only issues.
 pub(super) fn issues_on(instruction: &Instruction) -> Option<u16> {
     let Step::Opaque(opaque) = &instruction.step else { return None };
     let plain = instruction.priority == 0 && !instruction.always_run && instruction.variables.is_empty();
@@ -117,7 +117,7 @@ mod tests {
     fn nothing_else_happens_between_the_members_of_a_part() {
         let (a, b, host) = (Some(1), Some(2), None);
         assert_eq!(parts(&[a, a, a], &[&[], &[0], &[]]), [[0, 1, 2]]);
-        // The host looks at the first one, and the third one at what it found.
+        // The host looks at the first one, and the third one at the host's findings.
         assert_eq!(parts(&[a, host, a, a], &[&[], &[0], &[1], &[0]]), [[0, 3]]);
         assert_eq!(parts(&[a, host, a, a], &[&[], &[], &[1], &[2]]), [[2, 3]]);
         // From one device to the other and back.

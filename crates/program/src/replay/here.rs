@@ -30,7 +30,7 @@ pub(super) struct Here {
     /// Temporaries, by entry, and where they lie.
     temporaries: Vec<(usize, usize)>,
     scratch: usize,
-    /// Entries from outside, and what is done to them.
+    /// Entries from outside, with their accesses.
     outside: Vec<(usize, Access)>,
     /// Entries that are new in each call and shown by results.
     fresh: Vec<usize>,
@@ -70,7 +70,7 @@ impl Here {
         for (number, entry) in recorded.entries.iter().enumerate() {
             let access = if entry.written { Access::Mutate } else { Access::Read };
             match &entry.source {
-                // What nothing is done to may be pending.
+                // An entry without an access may be pending.
                 Source::Argument(_) | Source::State(_) | Source::Constant { copied: false, .. } => {
                     if lives[number].is_some() {
                         outside.push((number, access));
@@ -156,7 +156,7 @@ impl Here {
             if let Source::Constant { array, .. } = &recorded.entries[*number].source
                 && let Ok(from) = array.buffer().start()
             {
-                // SAFETY: both have the bytes of the constant; nobody else knows the copy.
+                // SAFETY: both have the bytes of the constant; the copy is private.
                 unsafe { from.copy_to_nonoverlapping(bases[*number], array.buffer().bytes()) };
             }
         }
@@ -173,7 +173,7 @@ impl Here {
             }
             pointers.clear();
             pointers.extend(places);
-            // SAFETY: the entries are there, as large as they were recorded, and nobody else has them: `run_idle`.
+            // SAFETY: the entries are there, as large as they were recorded, and no other op has them: `run_idle`.
             unsafe { step.run(&pointers) }?;
         }
         Ok(())

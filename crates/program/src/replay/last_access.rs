@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// In the place of a step: what was there before the call.
+/// In the place of a step: the value before the call.
 pub(super) const OUTSIDE: u32 = u32::MAX;
 
 type Steps = SmallVec<[u32; 2]>;
@@ -16,7 +16,7 @@ type Steps = SmallVec<[u32; 2]>;
 #[derive(Clone)]
 struct Span {
     end: usize,
-    /// What the bytes are part of: those of an arena are of one entry after the other.
+    /// The owner of the bytes: in an arena, one entry after the other.
     entry: usize,
     /// The instruction that the last maker is a part of.
     instruction: usize,
@@ -27,15 +27,15 @@ struct Span {
 /// Some bytes, and their history.
 pub(super) struct Spans(BTreeMap<usize, Span>);
 
-/// What one step does to some bytes.
+/// One step's access to some bytes.
 #[derive(Clone)]
 pub(super) struct Look {
     pub(super) range: Range<usize>,
     pub(super) entry: usize,
-    /// Whether it sees what was there before.
+    /// Whether it sees the old value.
     pub(super) sees: bool,
     pub(super) writes: bool,
-    /// Whether it runs although what it sees has failed, so that what it leaves is no better.
+    /// Whether it runs although the old value has failed, so that the new one is no better.
     pub(super) spares: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Before {
 }
 
 impl Spans {
-    /// Bytes that were there before the call, or memory in which nothing is.
+    /// Bytes from before the call, or empty memory.
     pub(super) fn new(entry: usize, outside: bool) -> Self {
         let makers = if outside { Steps::from_slice(&[OUTSIDE]) } else { Steps::new() };
         let all = Span { end: usize::MAX, entry, instruction: usize::MAX, makers, readers: Steps::new() };
@@ -71,7 +71,7 @@ impl Spans {
         self.cut(look.range.end);
         for (_, span) in self.0.range(look.range.clone()) {
             let sees = look.sees && span.entry == look.entry;
-            // The last maker's failure is what a version has failed with.
+            // A version fails with its last maker's failure.
             let makers = span.makers.iter().rev().copied().filter(|maker| *maker != OUTSIDE || sees);
             if sees { &mut before.needs } else { &mut before.follows }.extend(makers);
             if look.writes {
@@ -130,7 +130,7 @@ impl Spans {
         }
     }
 
-    /// The makers of what lies in a range in the end, in order, and whether something of what was there before is left.
+    /// The makers of a range's final value, in order, and whether some of the old value is left.
     pub(super) fn makers(&self, range: &Range<usize>) -> (Vec<u32>, bool) {
         let from = self.0.range(..=range.start).next_back().map_or(range.start, |(start, _)| *start);
         let spans = self.0.range(from..range.end).filter(|(_, span)| span.end > range.start);

@@ -28,9 +28,9 @@ impl Values {
     }
 }
 
-/// Keeps what one step lays out.
+/// Keeps the layout that one step makes.
 pub(super) struct Keeper {
-    /// The step that may be told what was kept.
+    /// The step that may be told of the kept layout.
     pub(super) step: Arc<dyn Blocked>,
     /// The entry of the operand that it lays out.
     pub(super) entry: usize,
@@ -38,7 +38,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// That of an instruction whose step lays out what no step of the program changes.
+    /// That of an instruction, if its step lays out an operand that no step of the program changes.
     pub(super) fn of(step: &Arc<dyn Blocked>, instruction: &Instruction, entries: &[Entry]) -> Option<Self> {
         let (operand, step) = step.keeping()?;
         let place = instruction.places.get(operand).filter(|place| place.access == Access::Read)?;
@@ -48,7 +48,7 @@ impl Keeper {
         keeps.then(|| Self { step, entry: place.entry, last: Mutex::default() })
     }
 
-    /// What was kept of the operand, or is from now on; nothing if the step is to do without.
+    /// The operand's kept layout, from now on at the latest; nothing if the step is to do without.
     ///
     /// # Safety
     ///
@@ -56,7 +56,7 @@ impl Keeper {
     pub(super) unsafe fn kept(&self, bindings: &Bindings, operands: &Operands) -> Option<Arc<Block>> {
         let Base::Buffer(buffer, by) = &bindings.bases[self.entry] else { return None };
         let version = bindings.version(self.entry).filter(|_| buffer.is_own())?;
-        // Who would have to wait for another call does without, and so does who has no memory for it.
+        // A step that would have to wait for another call does without, and so does one without memory for it.
         let mut last = self.last.try_lock().ok()?;
         match &mut *last {
             Some((values, kept)) if values.are(buffer, *by, version) => {

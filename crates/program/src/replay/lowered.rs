@@ -22,10 +22,10 @@ pub(super) type Devices = SmallVec<[Option<u16>; 8]>;
 /// Calls of a program that may be under way: the next one begins layer by layer while one ends. Their arenas are their own.
 const INSTANCES: u32 = 2;
 
-/// A replay, and what is bound to it at each push.
+/// A replay, and its bindings at each push.
 pub(super) struct Lowered {
     pub(super) replay: Replay<Bindings>,
-    /// By entry: what is done to its buffer.
+    /// By entry: the access to its buffer.
     pub(super) touched: Vec<(usize, Vec<Touch>)>,
     pub(super) variables: Vec<(PortId, Variable, AccessKind)>,
     /// The device of each entry, once a call has been pushed.
@@ -49,15 +49,15 @@ pub(super) struct Lowering<'a> {
     pub(super) of_steps: Vec<usize>,
     /// For each instruction those before it.
     pub(super) before: Vec<Vec<usize>>,
-    /// The step of the part whose members are being entered.
+    /// The step of the part that is being entered.
     pub(super) entering: Option<StepId>,
     /// Steps with members, so far.
     pub(super) parts: usize,
-    /// Whether a step keeps what it lays out.
+    /// Whether a step keeps its layouts.
     pub(super) keeps: bool,
 }
 
-/// Where each instruction runs, and on which devices what they write belongs, by the rule of any push.
+/// The place where each instruction runs, and the devices of its results, by the rule of any push.
 fn placed(entries: &[Entry], instructions: &[Instruction], devices: &mut Devices) -> Vec<Device> {
     let mut all = Vec::with_capacity(instructions.len());
     for (device, entry) in devices.iter_mut().zip(entries) {
@@ -84,8 +84,8 @@ fn placed(entries: &[Entry], instructions: &[Instruction], devices: &mut Devices
 }
 
 impl Lowered {
-    /// The instructions with their temporaries at these offsets, for a call whose entries are on these devices. `together` says
-    /// whether steps of devices may be issued together.
+    /// The instructions with their temporaries at these offsets, for a call whose entries are on these devices.
+    /// `together` allows steps of devices to be issued together.
     pub(super) fn new(
         recorded: &Recorded,
         (instructions, offsets, copied): (&[Instruction], &[Option<usize>], &[usize]),
@@ -159,7 +159,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Enters what issues these instructions together, which come next.
+    /// Enters the step that issues these instructions together; they come next.
     fn part(&mut self, members: &[&Instruction]) {
         let opaque = |instruction: &&Instruction| match &instruction.step {
             Step::Opaque(opaque) => (Arc::clone(opaque), self.places(instruction)),
@@ -171,7 +171,7 @@ impl<'a> Lowering<'a> {
         let (Some(together), queue) = (opaque.together(&name, last.place), opaque.queue()) else {
             unreachable!("a step that may be issued together says how")
         };
-        // What lies in the arena of the device lies in one buffer.
+        // All entries in the arena of the device lie in one buffer.
         let in_arena = |entry: usize| self.offsets[entry].is_some();
         let mut entries: Vec<usize> = Vec::new();
         for place in members.iter().flat_map(|instruction| &instruction.places) {

@@ -46,7 +46,7 @@ pub(super) struct Planned {
     pub(super) offsets: Vec<Option<usize>>,
     /// The arenas: of the host, of devices.
     pub(super) arenas: Arenas,
-    /// For each instruction, entries whose memory it is the first to use after them.
+    /// For each instruction, the entries that used its memory right before it.
     pub(super) after: Vec<Vec<usize>>,
     /// First and last use of entries.
     pub(super) lives: Vec<Option<(usize, usize)>>,
@@ -76,7 +76,7 @@ pub(super) fn planned(
         Memory::Speed => Some(longest),
     };
     let moments: Vec<Range<usize>> = (0..instructions.len()).map(|at| at..at + 1).collect();
-    // What may take as long as it takes may wait for readers, too.
+    // A step without a limit of time may wait for readers, too.
     let before = if allowed.is_none() { Before::InTime(&moments) } else { Before::Anyway(&dependencies) };
     let Some(tight) = plan(recorded, instructions, (&dependencies, before), &moments, &[])? else {
         return Err(unplaced());
@@ -95,8 +95,8 @@ pub(super) fn planned(
     found.into_iter().min_by_key(|plan| plan.arenas.bytes()).ok_or_else(unplaced)
 }
 
-/// The plan of instructions that run at these times. Who waits for memory waits for nobody who is not done by then: so no way
-/// becomes longer than they are.
+/// The plan of instructions that run at these times. A wait for memory is a wait for steps that are done by then: so no
+/// way becomes longer than they are.
 fn timed(
     recorded: &Recorded,
     instructions: &[Instruction],
@@ -114,7 +114,7 @@ fn unplaced() -> ProgramError {
     ProgramError::from(PlanError::Graph { what: "no places were found".to_owned() })
 }
 
-/// The plan in recorded order of which no way is longer than this; None if that was not found.
+/// The plan in recorded order with no way longer than this; None if none was found.
 fn loose(
     recorded: &Recorded,
     tight: &Planned,
@@ -160,7 +160,7 @@ fn too_long(plan: &Planned, dependencies: &[Vec<usize>], allowed: usize) -> Vec<
     found
 }
 
-/// What an instruction costs: the bytes that it touches, and more.
+/// The cost of an instruction: the bytes that it touches, and more.
 fn cost(instruction: &Instruction) -> usize {
     instruction.places.iter().map(|place| place.range.len()).sum::<usize>() + CALL
 }
@@ -185,7 +185,7 @@ fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<u
     ends.into_iter().max().unwrap_or(0)
 }
 
-/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart, and so do these
+/// A plan for instructions in this order, each at a moment: values in use at the same moment lie apart, and so do these
 /// pairs. None if there are too many to compare.
 fn plan(
     recorded: &Recorded,
@@ -252,7 +252,7 @@ fn plan(
     Ok(Some(Planned { instructions, offsets, arenas, after, lives, storages, before }))
 }
 
-/// What comes behind what, because it has its memory.
+/// The order between users of the same memory.
 struct Orders {
     /// For each instruction, the entries that had memory before which it is the first to use anew.
     after: Vec<Vec<usize>>,
@@ -273,7 +273,7 @@ impl Orders {
             first[*number] = *lower;
         }
         own.sort_by_key(|number| first[*number]);
-        // Bytes of the arena, and who had them last.
+        // Bytes of the arena, with their last user.
         let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
         let Self { after, before } = self;
         let mut of_arena = vec![false; recorded.entries.len()];
@@ -298,7 +298,7 @@ impl Orders {
         }
         for (at, instruction) in instructions.iter().enumerate() {
             for place in instruction.places.iter().filter(|place| of_arena[place.entry]) {
-                // Who comes behind another op on the same entry is behind what that one is behind.
+                // An op behind another one on the same entry is behind all that this one is behind.
                 let is_behind =
                     |other: &usize| instructions[*other].places.iter().any(|other| other.entry == place.entry);
                 if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {

@@ -39,16 +39,16 @@ impl Ports {
     }
 }
 
-/// What one step does, and where.
+/// The accesses of one step, and their places.
 pub(super) type Looks = SmallVec<[(Space, Look); 4]>;
 
-/// The bytes of an entry that a place reaches: something has none has one, for what comes after what.
+/// The bytes of an entry that a place reaches: one without any has one, for the order of accesses.
 fn range_of(entry: &Entry, range: &Range<usize>) -> Range<usize> {
     if entry.bytes == 0 { 0..1 } else { range.clone() }
 }
 
 impl Lowering<'_> {
-    /// Whether an entry lies in a buffer, whose accesses are ports.
+    /// Whether an entry lies in a buffer: its accesses are ports.
     fn is_bound(&self, entry: usize) -> bool {
         self.offsets.get(entry).is_none_or(Option::is_none)
     }
@@ -85,12 +85,12 @@ impl Lowering<'_> {
         }
     }
 
-    /// The argument in whose place an entry lies.
+    /// The argument that gave an entry its place.
     fn place_of(&self, entry: usize) -> Option<usize> {
         self.given.iter().find(|(result, _)| *result == entry).map(|(_, argument)| *argument)
     }
 
-    /// The number by which the memory goes from which a constant is copied.
+    /// The number of the memory that a constant is copied from.
     pub(super) fn source_of(&self, constant: usize) -> usize {
         self.recorded.entries.len() + constant
     }
@@ -121,7 +121,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What a step of an instruction does, if it touches these rows of all operands, or all.
+    /// The accesses of an instruction's step to these rows of all operands, or to all.
     pub(super) fn looks(&mut self, instruction: &Instruction, rows: Option<&Range<usize>>) -> Looks {
         let mut looks = self.looks_at(instruction.places.iter().map(|place| (place, place.access)), rows);
         for (variable, kind) in &instruction.variables {
@@ -142,19 +142,19 @@ impl Lowering<'_> {
         for (_, look) in &mut looks {
             look.spares = instruction.always_run && look.sees && look.writes;
         }
-        // Who reads what he writes has read it before.
+        // A step that reads its own output has read it before.
         looks.sort_by_key(|(_, look)| look.writes);
         looks
     }
 
-    /// What a share of its loops does, if they are fused, in these rows.
+    /// The accesses of a share of its loops, if they are fused, to these rows.
     pub(super) fn looks_of(&self, instruction: &Instruction, share: &Share, rows: Option<&Range<usize>>) -> Looks {
         let place = |array: &usize, access| (&instruction.places[*array], access);
         let reads = share.owes.iter().map(|array| place(array, Access::Read));
         self.looks_at(reads.chain(share.leaves.iter().map(|array| place(array, Access::Overwrite))), rows)
     }
 
-    /// What is done to these places.
+    /// The accesses to these places.
     fn looks_at<'a>(
         &self,
         places: impl Iterator<Item = (&'a EntryAccess, Access)>,
@@ -162,7 +162,7 @@ impl Lowering<'_> {
     ) -> Looks {
         let mut looks: Looks = places.filter_map(|(place, access)| self.look(place, access, rows)).collect();
         for at in 0..looks.len() {
-            // What lies in the place of an argument comes behind all that touches that, too.
+            // An entry in the place of an argument comes behind all accesses to that, too.
             if let Some(argument) = self.place_of(looks[at].1.entry) {
                 let look = looks[at].1.clone();
                 looks.push((Space::Own(argument), look));
@@ -252,7 +252,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Says what the users of a port come to.
+    /// Tells the fate of the users of a port.
     pub(super) fn resolve(
         builder: &mut ReplayBuilder<Bindings>,
         steps: &[StepId],

@@ -25,14 +25,14 @@ pub struct Program {
 /// Makes a note of an instruction's name and place.
 pub type Noting<'a> = dyn Fn(&str, u64) -> Note + 'a;
 
-/// What a call is told besides its arguments.
+/// The options of a call, besides its arguments.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
     /// As of a push, added to the instructions' own.
     pub priority: i32,
-    /// Whether the instructions run one by one, whatever the program's settings say.
+    /// Whether the instructions run one by one, against the program's settings.
     pub sequential: Option<bool>,
-    /// What a trace is to know of an instruction: its name and its place.
+    /// The traced facts of an instruction: its name and its place.
     pub note: Option<&'a Noting<'a>>,
 }
 
@@ -48,7 +48,7 @@ pub enum Output {
     Array(Array),
 }
 
-/// The memory of entries in a call, by number; none for what nobody outside ever sees.
+/// The memory of entries in a call, by number; none for those that are never seen outside.
 pub(super) type Buffers = Vec<Option<Arc<Buffer>>>;
 
 impl Program {
@@ -84,7 +84,7 @@ impl Program {
         self.pushed.is_idle()
     }
 
-    /// The engine to which it is pushed.
+    /// The engine of its pushes.
     #[must_use]
     pub fn engine(&self) -> &weft_engine::Engine {
         &self.recorded.engine
@@ -143,7 +143,7 @@ impl Program {
         }
     }
 
-    /// What the results show.
+    /// The places of the results.
     fn outputs(&self, arguments: &[&Array], moved: &Moved, buffers: &Buffers) -> Result<Vec<Output>, ProgramError> {
         let mut outputs = Vec::with_capacity(self.recorded.results.len());
         for (at, shown) in self.recorded.results.iter().enumerate() {

@@ -21,7 +21,7 @@ use weft_engine::{AccessKind, EngineError, PortId, PushOptions, ReplayOptions, V
 /// Results below this size are not counted as bytes held by pending ops.
 const COUNTED: usize = 4096;
 
-/// Where temporaries lie, and what is pushed.
+/// The places of temporaries, and the pushed replay.
 pub(super) struct Pushed {
     /// By entry, of those in the arena.
     pub(super) offsets: Vec<Option<usize>>,
@@ -92,7 +92,7 @@ impl Pushed {
         self.instructions.iter().map(|instruction| &*instruction.name)
     }
 
-    /// The donations of a call: arguments that nobody else can see.
+    /// The donations of a call: arguments that are not seen elsewhere.
     pub(super) fn donated(&self, arguments: &[&Array]) -> Donated<'_> {
         let alone = |array: &Array| array.is_flat() && !array.buffer().is_readonly() && array.buffer().is_alone();
         self.donations.iter().filter(|donation| alone(arguments[donation.argument])).collect()
@@ -211,7 +211,7 @@ impl Pushed {
         }
     }
 
-    /// What is pushed for this call.
+    /// The replay that is pushed for this call.
     fn lowered(&self, call: &Located<'_>, together: bool) -> Result<Arc<Lowered>, ProgramError> {
         let buffers: SmallVec<[Option<&Arc<Buffer>>; 16]> =
             (0..call.recorded.entries.len()).map(|entry| call.buffer(entry).map(|(buffer, _)| buffer)).collect();
@@ -241,7 +241,7 @@ impl Pushed {
 /// The donations of one call.
 pub(super) type Donated<'a> = SmallVec<[&'a Donation; 4]>;
 
-/// What calls that push the same have in common.
+/// The key shared by calls that push the same replay.
 #[derive(Clone, PartialEq, Eq)]
 struct Shape {
     /// The devices of their entries, most of them on none in particular.
@@ -264,7 +264,7 @@ struct Located<'a> {
     given: Given,
 }
 
-/// Results, and the arguments in whose place they lie.
+/// Results, and the arguments that gave them their places.
 type Given = SmallVec<[(usize, usize); 2]>;
 
 impl<'a> Located<'a> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// When an instruction begins whose inputs are there, as far as the ways behind it leave time to wait.
+/// The begin of an instruction with its inputs there, as far as the ways behind it leave time to wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Begin {
     /// Immediately.
@@ -36,7 +36,7 @@ pub(super) fn times(costs: &[usize], dependencies: &[Vec<usize>], allowed: usize
             Begin::InOrder => latest,
             Begin::OneByOne => times.last().map_or(0, |time| time.end),
         };
-        // What comes before is done in time for the ways behind it, this one's among them.
+        // Earlier instructions are done in time for the ways behind them, this one's among them.
         let start = ready.max(wanted.min(allowed.saturating_sub(ways[at])));
         latest = latest.max(start);
         times.push(start..start + cost);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn all_are_done_in_time() {
-        // A diamond whose sides are of different length, and a way beside it.
+        // A diamond with sides of different length, and a way beside it.
         let costs = [5, 40, 3, 7, 2, 30];
         let dependencies = vec![vec![], vec![0], vec![0], vec![1, 2], vec![], vec![4]];
         for begin in [Begin::Ready, Begin::InOrder, Begin::OneByOne] {

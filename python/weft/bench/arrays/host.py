@@ -138,7 +138,7 @@ class _Bench:
         return None
 
     def _rounds(self, count: int) -> Callable[..., Sequence[Any]]:
-        tanh = self._library.tanh()
+        tanh = self._library.tanh
 
         def call(x: Any, y: Any) -> tuple[Any, Any]:
             return rounds(tanh, count, x, y)

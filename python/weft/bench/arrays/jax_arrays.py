@@ -34,18 +34,14 @@ class JaxArrays(NumPyArrays):
         jax: Any = import_module("jax")
 
         self._jax = jax
+        self.tanh, self.compiled = jax.numpy.tanh, jax.jit
         self._add = jax.jit(operator.add)
         self._script = jax.jit(partial(script, jax.numpy.exp))
 
         def convolution(x: Any, weight: Any, stride: int, padding: int) -> Any:
             return jax.lax.conv_general_dilated(x, weight, (stride, stride), [(padding, padding)] * 2)
 
-        self.functions = Functions(
-            jax.numpy.tanh,
-            jax.nn.relu,
-            convolution,
-            jax.value_and_grad,
-        )
+        self.functions = Functions(jax.numpy.tanh, jax.nn.relu, convolution, jax.value_and_grad)
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """See `NumPyArrays`."""
@@ -63,16 +59,6 @@ class JaxArrays(NumPyArrays):
         """See `NumPyArrays`."""
         for result in pushed:
             result.block_until_ready()
-
-    def tanh(self) -> Callable[[Array], Array]:
-        """See `NumPyArrays`."""
-        found: Callable[[Array], Array] = self._jax.numpy.tanh
-        return found
-
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """See `NumPyArrays`."""
-        found: Callable[..., Sequence[Array]] = self._jax.jit(function)
-        return found
 
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""

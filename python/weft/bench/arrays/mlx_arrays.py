@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft.bench.arrays.numpy_arrays import Array, NumPyArrays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -26,6 +26,7 @@ class MlxArrays(NumPyArrays):
         core: Any = import_module("mlx.core")
 
         self._core = core
+        self.tanh, self.compiled = core.tanh, core.compile
         core.set_default_device(core.cpu)
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
@@ -35,13 +36,3 @@ class MlxArrays(NumPyArrays):
     def wait(self, pushed: Sequence[Array]) -> None:
         """See `NumPyArrays`."""
         self._core.eval(*pushed)
-
-    def tanh(self) -> Callable[[Array], Array]:
-        """See `NumPyArrays`."""
-        found: Callable[[Array], Array] = self._core.tanh
-        return found
-
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """See `NumPyArrays`."""
-        found: Callable[..., Sequence[Array]] = self._core.compile(function)
-        return found

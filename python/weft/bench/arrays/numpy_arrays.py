@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 #: An array of whichever library.
 Array: TypeAlias = Any
+#: A function that is called again and again.
+Called: TypeAlias = "Callable[..., Sequence[Array]]"
+
+
+def _as_it_is(function: Called) -> Called:
+    return function
 
 
 class NumPyArrays:
@@ -41,6 +47,10 @@ class NumPyArrays:
         Whether its element-wise results have NumPy's bits.
     functions : Functions or None
         What networks are written in, where the library has it.
+    tanh : callable
+        The library's own function.
+    compiled : callable
+        ``compiled(function)`` returns what the library makes of a function that is to be called many times.
     """
 
     name: str = "NumPy, 1 thread"
@@ -51,6 +61,8 @@ class NumPyArrays:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
+        self.tanh: Callable[[Array], Array] = np.tanh
+        self.compiled: Callable[[Called], Called] = _as_it_is
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """Return the library's own array."""
@@ -69,14 +81,6 @@ class NumPyArrays:
 
     def wait(self, pushed: Sequence[Array]) -> None:
         """Wait for all that was pushed; nothing to do where calls return when the work is done."""
-
-    def tanh(self) -> Callable[[Array], Array]:
-        """Return the library's own function."""
-        return np.tanh
-
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """Return what the library makes of a function that is to be called many times; here the function itself."""
-        return function
 
     def finish(self, results: Sequence[Array]) -> None:
         """Wait for what a call returned."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from weft.bench.arrays.networks import Functions
-from weft.bench.arrays.numpy_arrays import Array, NumPyArrays
+from weft.bench.arrays.numpy_arrays import Array, Called, NumPyArrays
 from weft.bench.arrays.programs import Operands, script
 
 if TYPE_CHECKING:
@@ -27,18 +27,13 @@ class TorchArrays(NumPyArrays):
         torch: Any = import_module("torch")
 
         self.name = f"torch, {workers} threads"
-        self._torch = torch
+        self._torch, self.tanh = torch, torch.tanh
         torch.set_num_threads(workers)
         torch.set_grad_enabled(False)
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """See `NumPyArrays`."""
         return self._torch.from_numpy(values.copy())
-
-    def tanh(self) -> Callable[[Array], Array]:
-        """See `NumPyArrays`."""
-        found: Callable[[Array], Array] = self._torch.tanh
-        return found
 
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""
@@ -64,16 +59,12 @@ class CompiledTorchArrays(TorchArrays):
         def convolution(x: Any, weight: Any, stride: int, padding: int) -> Any:
             return torch.nn.functional.conv2d(x, weight, stride=stride, padding=padding)
 
-        self.functions = Functions(
-            torch.tanh,
-            torch.relu,
-            convolution,
-            value_and_slopes,
-        )
+        def compiled(function: Called) -> Called:
+            """Forget what was compiled before."""
+            dynamo: Any = import_module("torch._dynamo")
+            dynamo.reset()
+            found: Called = torch.compile(function)
+            return found
 
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """Forget what was compiled, and return a function that will be: see `NumPyArrays`."""
-        dynamo: Any = import_module("torch._dynamo")
-        dynamo.reset()
-        found: Callable[..., Sequence[Array]] = self._torch.compile(function)
-        return found
+        self.functions = Functions(torch.tanh, torch.relu, convolution, value_and_slopes)
+        self.compiled = compiled

@@ -24,13 +24,15 @@ class WeftArrays(NumPyArrays):
 
     name = "weft"
     tables: tuple[str, ...] = ("C", "D", "F", "R", "R first")
+    is_eager: bool = False
     blas_threads = None
-    functions = Functions(
-        weft.tanh,
-        weft.nn.relu,
-        _convolution,
-        weft.autograd.value_and_grad,
-    )
+    functions = Functions(weft.tanh, weft.nn.relu, _convolution, weft.autograd.value_and_grad)
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers)
+        self.tanh = weft.tanh
+        if not self.is_eager:
+            self.compiled = weft.program
 
     def hold(self, values: npt.NDArray[Any]) -> Array:
         """See `NumPyArrays`."""
@@ -50,14 +52,6 @@ class WeftArrays(NumPyArrays):
         for result in results:
             result.wait_to_read()
 
-    def tanh(self) -> Callable[[Array], Array]:
-        """See `NumPyArrays`."""
-        return weft.tanh
-
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """See `NumPyArrays`."""
-        return weft.program(function)
-
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""
         exp, wait_all = weft.exp, weft.wait_all
@@ -75,7 +69,4 @@ class EagerWeftArrays(WeftArrays):
 
     name = "weft, eager"
     tables = ("R",)
-
-    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
-        """See `NumPyArrays`."""
-        return function
+    is_eager = True

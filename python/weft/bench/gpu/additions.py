@@ -92,9 +92,4 @@ def _cupy(setup: Setup, size: int) -> list[Job]:
     return [Job(_TABLE, _case(size), CUPY, on_stream)]
 
 
-LINE = Line(
-    _TABLE,
-    (Table(_TABLE, "c = a + b on the device: until it returns", "us", ("minimum", "median")),),
-    _bounds,
-    _prepare,
-)
+LINE = Line(_TABLE, (Table(_TABLE, "c = a + b on the device: until it returns", "us"),), _bounds, _prepare)

@@ -8,8 +8,8 @@ import weft
 from weft.bench.gpu.bounds import Bound, quotient
 from weft.bench.gpu.issue import bare_step
 from weft.bench.gpu.kernels import STEP, THREADS, after, check, mutate, numbers
-from weft.bench.gpu.setup import CUPY, DRIVER, WEFT, Line, Setup, timed, wait
-from weft.bench.samples import Job
+from weft.bench.gpu.setup import CUPY, DRIVER, WEFT, Line, Setup, wait
+from weft.bench.samples import Job, timed
 from weft.bench.tables import Table
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _prepare(setup: Setup) -> list[Job]:
             for _ in range(count):
                 step(_BLOCKS, THREADS, (mutate(x),))
 
-        return timed(push, wait, count)
+        return timed(push, 1e3 * count, wait)
 
     def driver() -> list[float]:
         _issued, completed = bare.time(count)
@@ -65,7 +65,7 @@ def _cupy(setup: Setup) -> list[Job]:
                 step((_BLOCKS,), (THREADS,), (x,))
 
     def loop() -> list[float]:
-        return timed(launch, stream.synchronize, count)
+        return timed(launch, 1e3 * count, stream.synchronize)
 
     loop()
     check(cupy.asnumpy(x), after(start, count), CUPY)
@@ -74,7 +74,7 @@ def _cupy(setup: Setup) -> list[Job]:
 
 LINE = Line(
     _TABLE,
-    (Table(_TABLE, "Small kernels in a chain, from the first call to the last result", "us", ("minimum", "median")),),
+    (Table(_TABLE, "Small kernels in a chain, from the first call to the last result", "us"),),
     _bounds,
     _prepare,
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentTypeError
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft._command.arguments import positive
+from weft._command.arguments import listed, positive
 from weft._command.outputs import check_suffix
 
 if TYPE_CHECKING:
@@ -43,10 +42,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.lower().split(",")))
-    if not set(names) <= set(_KEYS):
-        raise ArgumentTypeError(f"{text!r}: the lines are {', '.join(_KEYS)}")
-    return names
+    return listed(text.lower(), _KEYS, "lines")
 
 
 def _gpu(options: Namespace) -> int:

@@ -169,7 +169,7 @@ class _Wanted:
 LINE = Line(
     "launch",
     (
-        Table(_HOST, "Native launch: until the call returns", "us", ("minimum", "median")),
+        Table(_HOST, "Native launch: until the call returns", "us"),
         Table(
             issue.TABLE,
             "Issue: launches of one chain, until the driver has taken the last",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from weft.bench.gpu.bounds import Bound, quotient
 from weft.bench.gpu.pipelines import CuPyPipeline, WeftPipeline, make_chunks, verify
-from weft.bench.gpu.setup import Line, Setup, timed
+from weft.bench.gpu.setup import Line, Setup
 from weft.bench.gpu.tuning import steps_for
-from weft.bench.samples import Job
+from weft.bench.samples import Job, timed
 from weft.bench.tables import Table
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def tune(setup: Setup, chunks: Chunks, pipeline: Pipeline) -> int:
         return setup.settings.rounds
 
     def stage(run: Callable[[], None]) -> float:
-        return min(timed(run, _nothing, len(chunks.sources))[0] for _ in range(3))
+        return min(timed(run, 1e3 * len(chunks.sources))[0] for _ in range(3))
 
     def kernel(steps: int) -> float:
         chunks.steps = steps
@@ -68,10 +68,6 @@ def tune(setup: Setup, chunks: Chunks, pipeline: Pipeline) -> int:
 
     copy = max(stage(pipeline.copy_in), stage(pipeline.copy_out))
     return steps_for(copy * _COMPUTE_OVER_COPY, kernel)
-
-
-def _nothing() -> None:
-    """Finish what has waited by itself."""
 
 
 def pipelines(setup: Setup, chunks: Chunks) -> list[Pipeline]:
@@ -99,7 +95,7 @@ def _jobs(table: str, setup: Setup, chunks: Chunks) -> list[Job]:
     for pipeline in compared:
         verify(pipeline, chunks)
     return [
-        Job(table, case, pipeline.name, partial(_milliseconds, run))
+        Job(table, case, pipeline.name, partial(timed, run, 1e6))
         for pipeline in compared
         for case, run in (
             (_STAGES[0], pipeline.copy_in),
@@ -111,15 +107,11 @@ def _jobs(table: str, setup: Setup, chunks: Chunks) -> list[Job]:
     ]
 
 
-def _milliseconds(run: Callable[[], None]) -> list[float]:
-    return timed(run, _nothing, 1000)
-
-
 LINE = Line(
     "overlap",
     (
-        Table(_PINNED, "A pipeline over chunks in pinned memory", "ms", ("minimum", "median")),
-        Table(_PAGEABLE, "A pipeline over chunks in pageable memory", "ms", ("minimum", "median")),
+        Table(_PINNED, "A pipeline over chunks in pinned memory", "ms"),
+        Table(_PAGEABLE, "A pipeline over chunks in pageable memory", "ms"),
     ),
     _bounds,
     _prepare,

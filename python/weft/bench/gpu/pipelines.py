@@ -13,6 +13,7 @@ import numpy as np
 import weft
 from weft.bench.gpu.kernels import ROUNDS, THREADS, after, blocks_for, check, mutate, numbers
 from weft.bench.gpu.setup import wait
+from weft.bench.overlap.pipelines import Parts
 
 if TYPE_CHECKING:
     from weft.bench.gpu.setup import Setup
@@ -54,32 +55,15 @@ def make_chunks(setup: Setup, *, pinned: bool) -> Chunks:
     return Chunks(sources, targets)
 
 
-class Pipeline(Protocol):
-    """Does the stages of a pipeline, alone and together. All wait until everything is done."""
-
-    @property
-    def name(self) -> str:
-        """How its row is called."""
-        ...
+class Pipeline(Parts, Protocol):
+    """One on a GPU, of three stages; copies in both directions run at the same time."""
 
     def copy_in(self) -> None:
         """Copy every chunk to the device."""
         ...
 
-    def compute(self) -> None:
-        """Run the kernel as many times as there are chunks."""
-        ...
-
     def copy_out(self) -> None:
         """Copy as many chunks to the host."""
-        ...
-
-    def copy(self) -> None:
-        """Copy every chunk in and out again: both directions at the same time."""
-        ...
-
-    def run(self) -> None:
-        """Copy in, compute, copy out."""
         ...
 
 

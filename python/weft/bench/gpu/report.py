@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from weft._command.tables import show
+from weft._command.tables import show, show_all
 from weft.bench.tables import grid, number
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ class Report:
 
     def print(self) -> None:
         """Print the machine and every table."""
-        show("Machine", [[name, value] for name, value in self._machine.items()], header=False)
-        for title, rows in self.grids():
-            show(title, rows)
+        show_all(self._machine, self.grids())
         show("In short", [[self.verdicts()], *([TINY] * (not self._settings.measures))], header=False)
         if self._problems:
             show("Without a result", [[name, why] for name, why in self._problems.items()], header=False)
@@ -93,10 +91,7 @@ class Report:
             "bounds": [found.json() for found in self.results()],
             "units": {table.key: table.unit for line in self._lines for table in line.tables},
             "tables": self._samples.json(),
-            "missing": [
-                {"table": table, "implementation": name, "reason": reason}
-                for (table, name), reason in self._samples.missing.items()
-            ],
+            "missing": self._samples.reasons(),
             "problems": self._problems,
         }
 

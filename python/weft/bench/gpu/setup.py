@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import weft
@@ -110,11 +109,3 @@ class Line:
 def wait() -> None:
     """Wait until weft has issued all that was pushed, and the devices have done it."""
     weft.get_engine().wait_for_all()
-
-
-def timed(body: Callable[[], object], finish: Callable[[], object], per: float) -> list[float]:
-    """Return the time of `body` and `finish` in microseconds, divided by `per`."""
-    start = perf_counter_ns()
-    body()
-    finish()
-    return [(perf_counter_ns() - start) / 1e3 / per]

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from weft._command.arguments import positive
-from weft._command.tables import show
+from weft._command.tables import show_all
 
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
@@ -48,9 +48,8 @@ def _kernels(options: Namespace) -> int:
     if options.json:
         print(json.dumps({"machine": machine, "runs": [asdict(one) for one in found]}, indent=1))
         return 0
-    show("Machine", [[name, value] for name, value in machine.items()], header=False)
-    for one in found:
-        show(f"T. Kernels, threads: {one.threads} (ms: minimum / median; GFLOP/s at the minimum)", _rows(one))
+    title = "T. Kernels, threads: {} (ms: minimum / median; GFLOP/s at the minimum)"
+    show_all(machine, [(title.format(one.threads), _rows(one)) for one in found])
     return 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft._command.arguments import positive
+from weft._command.arguments import listed, positive
 from weft._command.outputs import check_picture
 from weft._command.running import CommandError
 
@@ -50,10 +50,7 @@ def add_options(parser: ArgumentParser) -> None:
 def _patterns(text: str) -> tuple[str, ...]:
     from weft.bench.metg.patterns import PATTERNS  # noqa: PLC0415 - as below
 
-    names = tuple(dict.fromkeys(text.split(",")))
-    if not set(names) <= set(PATTERNS):
-        raise ArgumentTypeError(f"{text!r}: the patterns are {', '.join(PATTERNS)}")
-    return names
+    return listed(text, PATTERNS, "patterns")
 
 
 def _widths(text: str) -> tuple[int, ...]:
@@ -77,12 +74,12 @@ def measure(options: Namespace, additions: Additions | None = None) -> int:
     from weft.bench import native_ops  # noqa: PLC0415
     from weft.bench.machine import describe  # noqa: PLC0415
     from weft.bench.metg import measuring  # noqa: PLC0415
-    from weft.bench.metg.figure import SUFFIXES, draw  # noqa: PLC0415
+    from weft.bench.metg.figure import draw  # noqa: PLC0415
     from weft.bench.metg.report import Report  # noqa: PLC0415
     from weft.bench.samples import VerificationError  # noqa: PLC0415
 
     if options.plot is not None:
-        check_picture(options.plot, SUFFIXES)
+        check_picture(options.plot)
     native = native_ops.load()
     if native is None:
         raise CommandError("the C library has no functions of one pointer to call")

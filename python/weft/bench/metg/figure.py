@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from weft.bench.metg.measuring import Curves
 
 #: What the picture may be written as.
-SUFFIXES = (".svg", ".png", ".pdf")
 #: Paul Tol's "bright" scheme, which people who see colours differently can tell apart.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#000000")
 

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from weft.bench.patterns import Op, Program, State, splitmix64
+from weft.bench.patterns import Op, Program, digest_of, splitmix64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,12 +88,8 @@ def make_program(pattern: str, width: int, steps: int) -> Program:
 
 @cache
 def serial_digest(pattern: str, width: int, steps: int) -> str:
-    """Return the digest of the program run task by task."""
-    program = make_program(pattern, width, steps)
-    state = State(program)
-    for op_id in range(len(program.ops)):
-        state.step(op_id)
-    return state.digest()
+    """Return the digest of the pattern's program."""
+    return digest_of(make_program(pattern, width, steps))
 
 
 def write(program: Program, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from weft._command.tables import show
+from weft._command.tables import show_all
 from weft.bench.tables import number
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ class Report:
 
     def print(self) -> None:
         """Print the machine and the tables."""
-        show("Machine", [[name, value] for name, value in self._machine.items()], header=False)
-        for title, rows in self.grids():
-            show(title, rows)
+        show_all(self._machine, self.grids())
 
     def json(self) -> dict[str, Any]:
         """Return everything, curves and all."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft._command.arguments import positive
-from weft._command.outputs import check_picture, check_trace
-from weft._command.tables import show
+from weft._command.outputs import PICTURES, check_picture, check_trace
+from weft._command.tables import show_all
 from weft.bench.tables import number
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _ITEM_BYTES = 4
 _MIB = 2**20
 #: Chunks, and MiB of each. On a GPU they are many, so that the first and the last weigh little.
 _CPU_SIZES, _GPU_SIZES = (16, 4), (64, 8)
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 def add_to(names: _SubParsersAction[Any]) -> None:
@@ -48,7 +47,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
         "--mib", type=positive, metavar="N", help=f"size of each in MiB (default: {mib}, on a GPU {gpu_mib})"
     )
     parser.add_argument("--reps", type=positive, metavar="N", default=15, help="repetitions (default: %(default)s)")
-    parser.add_argument("--figure", type=Path, metavar="FILE", help=f"draw the times: {', '.join(_PICTURES)}")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help=f"draw the times: {', '.join(PICTURES)}")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write the trace of one run, as weft trace -o does")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.set_defaults(command=_overlap)
@@ -69,7 +68,7 @@ def _overlap(options: Namespace) -> int:
     from weft.bench.samples import VerificationError  # noqa: PLC0415 - --help needs nothing of it
 
     if options.figure is not None:
-        check_picture(options.figure, _PICTURES)
+        check_picture(options.figure)
     if options.trace is not None:
         check_trace(options.trace)
     device = _device(options.device)
@@ -128,8 +127,7 @@ def _tell(found: _Found, options: Namespace) -> None:
             json.dumps({"machine": found.machine, "settings": found.sizes, "unit": "ms", "overlap": entries}, indent=1)
         )
     else:
-        show("Machine", [[name, value] for name, value in found.machine.items()], header=False)
-        show(f"{found.title} (ms, minimum)", _rows(found.overlaps))
+        show_all(found.machine, [(f"{found.title} (ms, minimum)", _rows(found.overlaps))])
     if options.figure is not None:
         from weft.bench.overlap.figure import draw  # noqa: PLC0415 - matplotlib takes a second
 

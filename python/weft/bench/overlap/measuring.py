@@ -6,8 +6,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
-from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,37 +14,16 @@ import weft
 from weft.bench.overlap.by_hand import ThreadsPipeline
 from weft.bench.overlap.pipelines import NumPyPipeline, WeftPipeline, make_chunks
 from weft.bench.progress import progress
-from weft.bench.samples import Job, Samples, VerificationError, interleave
+from weft.bench.samples import Job, Samples, VerificationError, interleave, timed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from weft.bench.overlap.pipelines import Chunks, Pipeline
+    from weft.bench.overlap.pipelines import Chunks, Parts, Pipeline
 
 _TABLE = "overlap"
 _RELATIVE = 1e-4
-
-
-class Parts(Protocol):
-    """A pipeline that can also do its copies alone, and its computing."""
-
-    @property
-    def name(self) -> str:
-        """How its row is called."""
-        ...
-
-    def copy(self) -> None:
-        """Copy every chunk in and out again."""
-        ...
-
-    def compute(self) -> None:
-        """Compute with every chunk, where it is."""
-        ...
-
-    def run(self) -> None:
-        """Do both, chunk by chunk."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +133,7 @@ def time_parts(pipelines: Sequence[Parts], reps: int) -> list[Overlap]:
     """Time pipelines and their parts in turns."""
     samples = Samples()
     jobs = [
-        Job(_TABLE, case, pipeline.name, partial(_milliseconds, run))
+        Job(_TABLE, case, pipeline.name, partial(timed, run, 1e6))
         for pipeline in pipelines
         for case, run in (("copy", pipeline.copy), ("compute", pipeline.compute), ("pipeline", pipeline.run))
     ]
@@ -165,9 +143,3 @@ def time_parts(pipelines: Sequence[Parts], reps: int) -> list[Overlap]:
         Overlap(pipeline.name, *(min(samples.values[_TABLE, pipeline.name, case]) for case in samples.cases(_TABLE)))
         for pipeline in pipelines
     ]
-
-
-def _milliseconds(run: Callable[[], None]) -> list[float]:
-    start = perf_counter_ns()
-    run()
-    return [(perf_counter_ns() - start) / 1e6]

@@ -58,8 +58,8 @@ def make_chunks(count: int, rows: int, columns: int) -> Chunks:
     return Chunks(sources, rng.random((columns, columns), np.float32) / np.float32(columns))
 
 
-class Pipeline(Protocol):
-    """One way to run it. Each method returns when all its work is done."""
+class Parts(Protocol):
+    """A pipeline that can also do its copies alone, and its computing. Each method returns when all its work is done."""
 
     @property
     def name(self) -> str:
@@ -71,12 +71,16 @@ class Pipeline(Protocol):
         ...
 
     def compute(self) -> None:
-        """Multiply every chunk, where it is."""
+        """Compute with every chunk, where it is."""
         ...
 
     def run(self) -> None:
-        """Copy in, multiply, copy out."""
+        """Do both, chunk by chunk."""
         ...
+
+
+class Pipeline(Parts, Protocol):
+    """One on CPU devices: computing is a product with the matrix."""
 
     def results(self) -> list[Array]:
         """Return what `run` copied out."""

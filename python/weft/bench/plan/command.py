@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._command.arguments import positive
 from weft._command.running import CommandError
-from weft._command.tables import show
+from weft._command.tables import show, show_all
 
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
@@ -87,8 +87,7 @@ def _plan(options: Namespace) -> int:
         settings = {"seconds": options.seconds, "reps": options.reps}
         print(json.dumps({"machine": machine, "settings": settings, "files": [one.json() for one in found]}, indent=1))
     else:
-        show("Machine", [[name, value] for name, value in machine.items()], header=False)
-        show("Offsets (times: minimum / median)", _rows(found))
+        show_all(machine, [("Offsets (times: minimum / median)", _rows(found))])
     return 0
 
 

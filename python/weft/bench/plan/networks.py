@@ -40,16 +40,7 @@ class Zoo:
         self._count += 1
         return Variable(f"{kind}{self._count}", shape=shape)
 
-    def conv(
-        self,
-        x: Any,
-        filters: int,
-        kernel: int,
-        *,
-        stride: int = 1,
-        padding: int = 0,
-        bias: bool = True,
-    ) -> Any:
+    def conv(self, x: Any, filters: int, kernel: int, *, stride: int = 1, padding: int = 0, bias: bool = True) -> Any:
         """Return a convolution."""
         weight = self._parameter("weight", filters, None, kernel, kernel)
         return nn.conv(x, weight, self._parameter("bias", filters) if bias else None, stride=stride, padding=padding)

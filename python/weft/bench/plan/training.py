@@ -90,10 +90,5 @@ def plan_network(network: Network) -> PlannedNetwork:
     seconds = perf_counter() - start
     again = _plan(smaller, gradients)
     return PlannedNetwork(
-        network.name,
-        inference,
-        training,
-        Plan(again.nbytes, again.peak, seconds),
-        network.inference,
-        network.training,
+        network.name, inference, training, Plan(again.nbytes, again.peak, seconds), network.inference, network.training
     )

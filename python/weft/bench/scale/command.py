@@ -85,12 +85,12 @@ def _counts(most: int) -> list[int]:
 def _scale(options: Namespace) -> int:
     # Imported here: --help needs nothing of it.
     from weft.bench.machine import describe  # noqa: PLC0415
-    from weft.bench.scale.figure import SUFFIXES, draw  # noqa: PLC0415
+    from weft.bench.scale.figure import draw  # noqa: PLC0415
     from weft.bench.scale.measuring import measure  # noqa: PLC0415
     from weft.bench.scale.model import ALGORITHMS, Algorithm, Link, Network, error_of, fit, step  # noqa: PLC0415
 
     if options.figure is not None:
-        check_picture(options.figure, SUFFIXES)
+        check_picture(options.figure)
     measured: list[tuple[int, int, float]] = []
     links: dict[Algorithm, tuple[Link, float]] = {}
     if options.alpha is not None and options.beta is not None:

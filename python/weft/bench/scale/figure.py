@@ -14,17 +14,13 @@ if TYPE_CHECKING:
     from weft.bench.scale.model import Algorithm, Link
 
 #: What the picture may be written as.
-SUFFIXES = (".svg", ".png", ".pdf")
 #: Paul Tol's "bright" scheme, which people who see colours differently can tell apart.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
 _LOSSES = {"bandwidth": "last bucket and bandwidth", "latency": "latency", "stragglers": "stragglers"}
 
 
 def draw(
-    path: Path,
-    measured: Sequence[tuple[int, int, float]],
-    links: dict[Algorithm, Link],
-    rows: Sequence[dict[str, Any]],
+    path: Path, measured: Sequence[tuple[int, int, float]], links: dict[Algorithm, Link], rows: Sequence[dict[str, Any]]
 ) -> None:
     """Write the picture.
 

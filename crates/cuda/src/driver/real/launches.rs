@@ -36,7 +36,7 @@ impl Launches for RealDriver {
     }
 
     unsafe fn load_function(&self, function: FunctionHandle) -> Answer {
-        // To ask for what is known of the code alone loads it.
+        // A question about the code alone loads it.
         let (mut registers, attribute) = (0, sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS);
         // SAFETY: the caller's promise; the value has a place.
         let code = unsafe { (self.symbols.function_attribute)(&raw mut registers, attribute, pointer(function.0)) };

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 /// Pinned memory that all contexts know as such.
 const PORTABLE: u32 = 1;
 
-// What newer headers have in the same places: `tests/cuda/test_cuda_header.py` looks there.
+// Newer headers have these in the same places: `tests/cuda/test_cuda_header.py` looks there.
 const _: () = assert!(
     size_of::<sys::CUmemPoolProps>() == 88
         && std::mem::offset_of!(sys::CUmemPoolProps, allocType) == 0
@@ -27,7 +27,7 @@ impl RealDriver {
 impl Memory for RealDriver {
     unsafe fn create_pool(&self, device: usize, keeps: u64) -> Answer<PoolHandle> {
         let mut pool = ptr::null_mut();
-        // SAFETY: a description is plain numbers, of which 0 is the default for all but these.
+        // SAFETY: a description is plain numbers, with 0 as the default of all but these.
         let mut wanted: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
         wanted.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
         wanted.location = self.on(device);

@@ -15,9 +15,9 @@ use std::fmt;
 use std::ptr;
 use symbols::Symbols;
 
-/// Where the driver's library is, if nobody says otherwise.
+/// The usual place of the driver's library.
 const LIBRARY: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-/// The oldest driver whose functions are used here.
+/// The oldest driver with the functions that are used here.
 const OLDEST: c_int = 12_000;
 const SUCCESS: c_uint = 0;
 const NOT_READY: c_uint = 600;
@@ -34,7 +34,7 @@ fn pointer<T>(handle: usize) -> *mut T {
     ptr::with_exposed_provenance_mut(handle)
 }
 
-/// What there is instead of CUDA.
+/// The substitute for CUDA.
 fn unavailable(reason: impl Into<String>) -> CudaError {
     CudaError::Unavailable { reason: reason.into() }
 }
@@ -43,9 +43,9 @@ impl RealDriver {
     /// Opens the driver, at this path or where it usually is, and finds its devices.
     pub(crate) fn open(path: Option<&str>) -> Result<Self, CudaError> {
         let path = path.unwrap_or(LIBRARY);
-        // SAFETY: loading the driver runs its initialisers, which is what whoever asks for CUDA wants.
+        // SAFETY: loading the driver runs its initialisers, as a request for CUDA asks for.
         let library = unsafe { Library::new(path) }.map_err(|error| {
-            // What the system says, which the error itself does not repeat.
+            // The system's words, which the error itself does not repeat.
             let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
             let hint = "where it is not in its usual place, WEFT_CUDA_LIBRARY is its path";
             unavailable(format!("the NVIDIA driver cannot be loaded ({reason}); {hint}"))

@@ -118,7 +118,7 @@ symbols! {
     destroy_graph: cuGraphDestroy(sys::CUgraph);
     destroy_executable: cuGraphExecDestroy(sys::CUgraphExec);
 }
-// Need not be there. Newer headers have others under these names, with more arguments; drivers keep what they had.
+// Need not be there. Newer headers have others under these names, with more arguments; drivers keep the old ones.
 {
     capture_info: cuStreamGetCaptureInfo_v2(
         sys::CUstream, *mut sys::CUstreamCaptureStatus, *mut sys::cuuint64_t, *mut sys::CUgraph,

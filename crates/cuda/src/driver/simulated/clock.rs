@@ -18,7 +18,7 @@ impl Clock {
         self.0[stream] = number;
     }
 
-    /// What comes before either.
+    /// The common predecessors of both.
     pub(super) fn join(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);

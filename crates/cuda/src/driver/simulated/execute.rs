@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// A device is lost: what is on its streams will touch nothing any more.
+    /// A device is lost: work on its streams will touch nothing any more.
     fn lose(&mut self, device: usize, code: u32) {
         self.devices[device].fault = Some(code);
         for (at, stream) in self.streams.iter_mut().enumerate().filter(|(_, stream)| stream.device == device) {
@@ -141,7 +141,7 @@ impl State {
     ) -> Vec<u8> {
         *after = (*after).max(self.touch(place, bytes as u64, false, name, clock));
         match place {
-            // SAFETY: whoever issued the copy promised that the host memory is valid until it has ended.
+            // SAFETY: the issuer of the copy promised that the host memory is valid until it has ended.
             Address::Host(start) => unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec(),
             Address::Device(start) => match self.inside(start, bytes) {
                 Some((block, range)) => block[range].to_vec(),
@@ -172,7 +172,7 @@ impl State {
         Some((&mut block.bytes, at..at + bytes))
     }
 
-    /// What the host itself does with its memory, for tests that want that checked too.
+    /// The host's own accesses to its memory, for tests that want them checked too.
     pub(super) fn host_access(&mut self, range: Range<u64>, writes: bool) {
         let queued = self.streams.iter().flat_map(|stream| &stream.queue);
         let waiting = queued.filter_map(|command| match command.work {

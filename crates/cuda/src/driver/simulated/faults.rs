@@ -1,6 +1,6 @@
 //! Faults to order: the nth call or kernel from now on fails.
 
-/// What can be made to fail.
+/// Calls that can be made to fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// A launch is refused by the driver.

@@ -21,12 +21,12 @@ pub(super) struct Node {
     after: Vec<usize>,
 }
 
-/// What was recorded on a stream so far.
+/// The recording on a stream so far.
 #[derive(Debug)]
 pub(super) struct Capture {
     first: usize,
     nodes: Vec<Node>,
-    /// What the next node comes after.
+    /// The predecessors of the next node.
     after: Vec<usize>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Capture {
 #[derive(Debug)]
 pub(super) struct Executable {
     nodes: Arc<Vec<Node>>,
-    /// The first of as many streams as there are nodes, on which nothing is ever issued.
+    /// The first of as many streams as there are nodes; nothing is ever issued on them.
     first: usize,
 }
 

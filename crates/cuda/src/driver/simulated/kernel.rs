@@ -7,7 +7,7 @@ use super::time::Nanoseconds;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a kernel does.
+/// The function of a kernel.
 pub(super) type Body = dyn Fn(&mut KernelCall<'_>) + Send + Sync;
 
 /// A kernel, found by its name in every module.
@@ -27,7 +27,7 @@ impl Kernel {
         Self { name: name.into(), parameters, duration: 0, share: 1.0, body: Box::new(body) }
     }
 
-    /// How long it runs, and on which share of the device.
+    /// Its time, and its share of the device.
     #[must_use]
     pub fn takes(mut self, duration: Nanoseconds, share: f64) -> Self {
         (self.duration, self.share) = (duration, share);
@@ -41,7 +41,7 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// A kernel while it runs: what it reads and writes is checked.
+/// A kernel while it runs: its reads and writes are checked.
 pub struct KernelCall<'a> {
     state: &'a mut State,
     name: &'a Name,

@@ -4,7 +4,7 @@ use super::shadow::{Name, Shadow};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes of a device, and who has touched them.
+/// Bytes of a device, and their last accesses.
 #[derive(Debug)]
 pub(super) struct Allocation {
     pub(super) device: usize,
@@ -34,7 +34,7 @@ impl Written {
     }
 }
 
-/// All device memory, by address. Addresses are not used again, so what was freed is known for ever.
+/// All device memory, by address. Addresses are not used again, so freed blocks are known for ever.
 #[derive(Debug)]
 pub(super) struct Addresses {
     next: u64,
@@ -42,7 +42,7 @@ pub(super) struct Addresses {
     freed: BTreeMap<u64, (u64, Name)>,
 }
 
-/// Far from what the host has: whoever follows such an address there is found out.
+/// Far from the host's memory: code that follows such an address there is found out.
 const FIRST: u64 = 0x7_0000_0000_0000;
 const ALIGNMENT: u64 = 512;
 /// Freed blocks that messages can name.
@@ -55,7 +55,7 @@ impl Addresses {
 
     pub(super) fn add(&mut self, device: usize, bytes: usize) -> u64 {
         let start = self.next;
-        // A gap behind each block, so that what runs over its end hits nothing.
+        // A gap behind each block, so that an access over its end hits nothing.
         self.next += (bytes as u64 + 1).next_multiple_of(ALIGNMENT);
         let (shadow, written) = Default::default();
         let bytes = vec![0; bytes].into_boxed_slice();
@@ -63,7 +63,7 @@ impl Addresses {
         start
     }
 
-    /// The allocation in which these bytes lie, and its start; or what is wrong with them.
+    /// The allocation of these bytes, and its start; or their fault.
     pub(super) fn find(&mut self, range: &Range<u64>) -> Result<(u64, &mut Allocation), String> {
         let holds = |start: u64, bytes: u64| range.start >= start && range.end <= start + bytes;
         if let Some((&start, block)) = self.live.range(..=range.start).next_back()

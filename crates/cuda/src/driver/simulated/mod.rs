@@ -31,20 +31,20 @@ use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use time::{Nanoseconds, Speeds};
 
-/// What the simulated machine is like.
+/// The properties of the simulated machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// How many devices it has.
     pub devices: usize,
     /// Bytes of each one's memory.
     pub memory: u64,
-    /// Chooses what runs next.
+    /// Chooses the next command.
     pub seed: u64,
     /// How fast it is.
     pub speeds: Speeds,
     /// Whether to keep [spans](SimulatedDriver::spans).
     pub trace: bool,
-    /// Whether it can be said what the nodes of a graph depend on, as since CUDA 11.3.
+    /// Whether dependencies of a graph's nodes can be stated, as since CUDA 11.3.
     pub dependencies: bool,
 }
 
@@ -105,7 +105,7 @@ impl SimulatedDriver {
         self.state().kernels.push(Arc::new(kernel));
     }
 
-    /// Runs what was issued. What then still waits will wait for ever, which is a hazard.
+    /// Runs all issued work. A command that then still waits will wait for ever, which is a hazard.
     pub fn run_until_idle(&self) {
         let mut state = self.state();
         while state.step() {}
@@ -126,7 +126,7 @@ impl SimulatedDriver {
         self.state().captured_elsewhere = Some(false);
     }
 
-    /// It ends its capture. Answers whether nobody has spoiled it.
+    /// It ends its capture. Answers whether it is unspoiled.
     #[must_use]
     pub fn end_capture_elsewhere(&self) -> bool {
         self.state().captured_elsewhere.take() == Some(false)
@@ -177,7 +177,7 @@ impl SimulatedDriver {
         self.state().streams[stream.0 - 1].held = held;
     }
 
-    /// What was found wrong since this was last asked.
+    /// The faults found since the last call.
     #[must_use]
     pub fn take_hazards(&self) -> Vec<String> {
         std::mem::take(&mut self.state().hazards)

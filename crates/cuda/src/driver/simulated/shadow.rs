@@ -58,7 +58,7 @@ impl Shadow {
                 after = after.max(touch.end);
             }
         }
-        // What is ordered behind this one is ordered behind all that it covers.
+        // An access ordered behind this one is ordered behind all that it covers.
         self.0.retain(|touch| {
             let covered = range.start <= touch.range.start && touch.range.end <= range.end;
             !(covered && (writes || !touch.writes && touch.name.stream == name.stream))
@@ -76,7 +76,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets what the host has seen end.
+    /// Forgets accesses that the host has seen end.
     pub(super) fn forget(&mut self, seen: &Clock) {
         self.0.retain(|touch| touch.name.number > seen.get(touch.name.stream));
     }

@@ -69,7 +69,7 @@ pub(super) struct Stream {
     /// A test holds it up.
     pub(super) held: bool,
     pub(super) queue: VecDeque<Command>,
-    /// What comes before the next command.
+    /// The predecessors of the next command.
     clock: Clock,
     pub(super) issued: u64,
     pub(super) time: Nanoseconds,
@@ -84,7 +84,7 @@ pub(super) struct Event {
     /// Records issued, and the last one that was executed.
     pub(super) records: u64,
     pub(super) executed: u64,
-    /// What comes before the last record.
+    /// The predecessors of the last record.
     pub(super) clock: Clock,
     pub(super) time: Nanoseconds,
     /// Waits on streams for a record that was not executed yet.
@@ -112,7 +112,7 @@ pub(super) struct State {
     pub(super) memory: Addresses,
     pub(super) pinned: BTreeMap<usize, Box<[u8]>>,
     pub(super) host: Shadow,
-    /// What the host has seen end.
+    /// The commands that the host has seen end.
     pub(super) seen: Clock,
     pub(super) hazards: Vec<String>,
     pub(super) kernels: Vec<Arc<Kernel>>,
@@ -231,7 +231,7 @@ impl State {
         name
     }
 
-    /// Notes that a graph was launched on a stream: what comes there is behind all of its nodes.
+    /// Notes that a graph was launched on a stream: later commands there are behind all of its nodes.
     pub(super) fn behind_nodes(&mut self, stream: usize, executable: &Executable, launch: u64) {
         let clock = &mut self.streams[stream].clock;
         executable.lanes().for_each(|lane| clock.set(lane, launch));

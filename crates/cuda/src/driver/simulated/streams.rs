@@ -73,8 +73,8 @@ impl SimulatedDriver {
         }
     }
 
-    /// The same, if nothing is being recorded on it: a real driver records such calls, or ends the capture, and nobody wants
-    /// that. An event that is recorded there, for one, never happens.
+    /// The same, if nothing is being recorded on it: a real driver records such calls, or ends the capture, and neither
+    /// is wanted. An event that is recorded there, for one, never happens.
     pub(super) fn on_running(&self, call: &'static str, stream: StreamHandle) -> Answer<MutexGuard<'_, State>> {
         let mut state = self.on_stream(call, stream)?;
         if state.streams[stream.0 - 1].capture.is_some() {
@@ -208,7 +208,7 @@ impl Streams for SimulatedDriver {
             return refuse(call, code);
         }
         let at = live(&state, event, call)?;
-        // Whoever asks gives the device time to work.
+        // A question gives the device time to work.
         for _ in 0..state.draw(16) {
             if !state.step() {
                 break;

@@ -6,7 +6,7 @@ use crate::issue::Request;
 use std::time::{Duration, Instant};
 use weft_engine::Wait;
 
-/// What launches took that were handed to the driver back to back.
+/// The time of launches that were handed to the driver back to back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackToBack {
     /// Until the driver had taken the last one.
@@ -19,7 +19,7 @@ impl Launch {
     /// Launches it so many times back to back, on one stream, as one op that was granted its accesses, and waits for
     /// the device.
     ///
-    /// The parameters are packed once and one fence stands behind them all, so that what is timed is the driver's.
+    /// The parameters are packed once and one fence stands behind them all, so that the time is the driver's.
     pub fn back_to_back(&self, count: usize, wait: &mut Wait<'_>) -> Result<BackToBack, CudaError> {
         self.check()?;
         let request = Request { stream: self.inner.stream.as_ref(), ..Request::new(self.label(), self.accesses()) };

@@ -15,7 +15,7 @@ const BYTES: usize = 1 << 20;
 pub struct CallTimes {
     /// A launch.
     pub launch: Duration,
-    /// A launch and the record of an event behind it: what a launch costs that others can wait for.
+    /// A launch and the record of an event behind it: the cost of a launch that others can wait for.
     pub launch_and_event: Duration,
     /// An allocation in stream order.
     pub allocate: Duration,
@@ -81,7 +81,7 @@ impl Launch {
                 Some(block) => unsafe { driver.free(block, stream) }.map_err(refused),
                 None => Ok(()),
             });
-            // SAFETY: as above. A stream that waits for an event keeps what it needs of it.
+            // SAFETY: as above. A stream that waits for an event keeps its own share of it.
             let _ = unsafe { driver.destroy_event(event) };
             timed?;
             found.free = freed?;

@@ -14,8 +14,8 @@ impl Launch {
     /// Puts it on a stream.
     #[inline]
     pub(crate) fn put(&self, issuing: &Issuing<'_>) -> Result<(), CudaError> {
-        // SAFETY: there is a pointer for each parameter; what they are is promised to new(), and the stream is behind
-        // all that the accesses ask for.
+        // SAFETY: there is a pointer for each parameter, valid by the promise to new(), and the stream is behind all
+        // that the accesses ask for.
         self.packed(issuing, |parameters| unsafe { self.call(issuing, parameters) })
     }
 

@@ -28,8 +28,8 @@ struct Common {
     label: Label,
 }
 
-/// A kernel with a plan, and what the ops that launch it are called: what launches have in common, to be kept by whoever
-/// makes many. Clones share it.
+/// A kernel with a plan, and the name of the ops that launch it: the common part of launches, for a maker of many to
+/// keep. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Launcher(Arc<Common>);
 
@@ -96,8 +96,8 @@ impl Launcher {
 
 /// A kernel with its arguments: give them in order, then push it as an op, or [issue](Self::issue) it inside of one.
 ///
-/// Whoever launches vouches that the kernel touches what the arguments say, and nothing else: the same promise that
-/// any call of native code needs. It is made where it stays: it goes into the op as two words.
+/// The launcher vouches that the kernel touches the memory that the arguments say, and nothing else: the same promise
+/// that any call of native code needs. It is made where it stays: it goes into the op as two words.
 #[derive(Debug, Clone)]
 pub struct Launch {
     inner: Box<Inner>,
@@ -115,8 +115,8 @@ struct Inner {
     pointers: u32,
     stream: Option<Stream>,
     brief: bool,
-    /// The parameters, packed; each starts with a word of its own. That of a pointer has its offset, to which the address
-    /// is added when the op is issued.
+    /// The parameters, packed; each starts with a word of its own. That of a pointer has its offset; the address is
+    /// added when the op is issued.
     words: SmallVec<[u64; 8]>,
     /// Those of the pointers, in order, and behind them further ones.
     accesses: SmallVec<[BufferAccess; 4]>,
@@ -136,8 +136,8 @@ impl Launch {
     ///
     /// # Safety
     ///
-    /// The plan's parameters are those of the kernel. With the arguments to come, the kernel reads no device
-    /// memory but what the accesses to buffers say, and writes to none but what those say that mutate or overwrite.
+    /// The plan's parameters are those of the kernel. With the arguments to come, the kernel reads only device memory
+    /// that the accesses to buffers name, and writes only where those mutate or overwrite.
     pub unsafe fn new(
         kernel: &Kernel,
         plan: &Arc<LaunchPlan>,
@@ -185,7 +185,7 @@ impl Launch {
         self.pointer(offset, BufferAccess::whole(buffer, kind))
     }
 
-    /// Gives a buffer, from this byte on. The kernel touches nothing of it but what the access says.
+    /// Gives a buffer, from this byte on. The kernel touches nothing of it beyond the access.
     pub fn pointer(mut self, offset: usize, access: BufferAccess) -> Result<Self, CudaError> {
         self.give_pointer(offset, access)?;
         Ok(self)
@@ -251,14 +251,14 @@ impl Launch {
         Ok(())
     }
 
-    /// Says what the kernel does with memory that no argument names: pointers within buffers, for example.
+    /// States the kernel's accesses to memory that no argument names: pointers within buffers, for example.
     #[must_use]
     pub fn access(mut self, access: BufferAccess) -> Self {
         self.inner.accesses.push(access);
         self
     }
 
-    /// The same launch of other memory: for each access, in their order, from which byte on, and what it does there.
+    /// The same launch on other memory: for each access, in their order, its first byte, and its kind.
     pub fn on(
         &self,
         accesses: impl Iterator<Item = Result<(usize, BufferAccess), CudaError>>,
@@ -315,8 +315,8 @@ impl Launch {
         self
     }
 
-    /// It takes the device some microseconds at most, so that several may have one event: who waits for one of them may as
-    /// well wait for a few more. What runs for longer is not to be waited for in vain.
+    /// It takes the device some microseconds at most, so that several may have one event: a wait for one of them may as
+    /// well be for a few more. A longer op is not to be waited for in vain.
     #[must_use]
     pub fn brief(mut self, brief: bool) -> Self {
         self.inner.brief = brief;
@@ -330,7 +330,7 @@ impl Launch {
         self
     }
 
-    /// What it does with which buffers.
+    /// Its accesses to buffers.
     #[must_use]
     pub fn accesses(&self) -> &[BufferAccess] {
         &self.inner.accesses

@@ -1,7 +1,7 @@
-//! Policies: which lane an op goes to, how many workers a lane has, and in which order a lane hands out what is ready.
+//! Policies: which lane an op goes to, how many workers a lane has, and the order of a lane's ready ops.
 //!
-//! A policy is one file here and one line of the list below, from which its name, its parsing and all lists of names
-//! follow. Others ask a policy for what it does ([`Policy::is_inline`], [`Policy::separates_devices`]), never which it is.
+//! A policy is one file here and one line of the list below. Its name, its parsing and all lists of names follow from
+//! that. Others ask a policy for its effect ([`Policy::is_inline`], [`Policy::separates_devices`]), never for its name.
 
 mod per_device;
 mod serial;
@@ -13,7 +13,7 @@ use crate::sched::Order;
 use std::fmt;
 use std::str::FromStr;
 
-/// What a policy decides.
+/// The decisions of a policy.
 pub(crate) trait Placement: Send + Sync {
     /// Lane of an op for this device.
     fn lane(&self, device: Device) -> u16;
@@ -21,7 +21,7 @@ pub(crate) trait Placement: Send + Sync {
     /// Lane of a queue in the order of the pushes.
     fn lane_in_order(&self, queue: InOrder) -> u16;
 
-    /// The order in which a lane hands out what is ready.
+    /// The order of a lane's ready ops.
     fn order(&self, lane: u16) -> Order;
 
     /// Workers of a lane, when the engine is told to have `workers`.
@@ -38,10 +38,10 @@ pub(crate) trait Placement: Send + Sync {
     }
 }
 
-/// Declares the policies: the variant, `(seed)` if it takes one, and the file, whose name is the policy's.
+/// Declares the policies: the variant, `(seed)` if it takes one, and the file, with the policy's name.
 macro_rules! policies {
     ($($(#[$about:meta])* $policy:ident $(($seed:ident))? = $file:ident;)*) => {
-        /// How ready ops are spread over threads. It never changes results, only who runs what when.
+        /// How ready ops are spread over threads. It never changes results, only the place and time of each op.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         #[non_exhaustive]
         pub enum Policy {
@@ -95,7 +95,8 @@ policies! {
     PerDevice = per_device;
     /// No worker: each op runs where it becomes ready, mostly at its push. For debugging.
     Serial = serial;
-    /// One op at a time, each drawn at random from what is ready when somebody waits. For finding missing dependencies.
+    /// One op at a time, each drawn at random from the ready ones when a thread waits. For finding missing
+    /// dependencies.
     Shuffled(seed) = shuffled;
 }
 

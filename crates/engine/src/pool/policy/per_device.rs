@@ -6,7 +6,7 @@ use crate::sched::LANES;
 
 pub(super) struct PerDevice;
 
-/// The first lane of a queue whose order counts, and how many there are: those of copies are for them from here on.
+/// The first lane of a queue that keeps its order, and how many there are: those of copies are for them from here on.
 #[allow(clippy::cast_possible_truncation)] // there are few
 const FIRST: u16 = LANES as u16 / 2 + 1;
 #[allow(clippy::cast_possible_truncation)] // as above

@@ -1,6 +1,6 @@
-//! One worker, which draws at random among what is ready, and holds back until somebody waits.
+//! One worker, which draws at random among ready ops, and holds back until a thread waits.
 //!
-//! Queues whose order counts keep it, in lanes of their own: it is the order of work elsewhere.
+//! Queues by name keep their order, in lanes of their own: it is the order of work elsewhere.
 
 use super::work_stealing::WorkStealing;
 use super::{Device, InOrder, Order, Placement};

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Ops that others settle between two looks, which are at most a microsecond apart, when theirs are so short that taking
 /// some over would cost more than it gains.
 const SHORT_OPS: u64 = 4;
-/// How long a worker dozes first, and at most, in microseconds. Waking takes the system 15 of them, of a processor on which
-/// others may push or run: so the longer they are quick, the less often it looks.
+/// How long a worker dozes first, and at most, in microseconds. Waking takes the system 15 of them, of a processor that
+/// others may push or run on: so the longer they are quick, the less often it looks.
 const FIRST: u64 = 50;
 pub(super) const LONGEST: u64 = 800;
 

@@ -1,17 +1,17 @@
 //! How long a worker that draws among ready ops leaves them where they are, so that there is something to draw from.
 //!
-//! While a thread waits, ops are handed out at once. Nobody waits in the engine for ops that set an event or call back, so
+//! While a thread waits, ops are handed out at once. Ops that set an event or call back have no wait in the engine, so
 //! the worker holds back for a limited time only: then it asks until nothing is ready.
 
 use std::time::{Duration, Instant};
 
-/// How long nothing must have been pushed, and how long what is ready is held back at most.
+/// The time without a push, and the most time that ready ops are held back.
 pub(super) const QUIET: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 50 });
 pub(super) const LONGEST_HOLD: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 2000 });
 /// How long the worker sleeps between two looks.
 const NAP: Duration = Duration::from_micros(100);
 
-/// What a worker knows of ready ops that it is not given.
+/// A worker's view of ready ops that it is not given.
 #[derive(Default)]
 pub(super) struct Hold {
     since: Option<Since>,
@@ -27,7 +27,7 @@ struct Since {
 }
 
 impl Hold {
-    /// Whether it takes what is ready though nobody waits.
+    /// Whether it takes ready ops though no thread waits.
     pub(super) fn insists(&self) -> bool {
         self.insists
     }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// How long a batch of hosted ops may keep native ones waiting, and how often it asks.
 const HOSTED_PATIENCE: Duration = Duration::from_micros(200);
 /// How long a batch may keep the host from threads outside the engine, unless the host itself takes it away. Longer
-/// than the 5 ms after which a thread that waits for Python's GIL asks for it: who leaves the GIL just before takes it
-/// again before that thread has woken up, and so for ever.
+/// than the 5 ms after which a thread that waits for Python's GIL asks for it: a worker that leaves the GIL just before
+/// takes it again before that thread has woken up, and so for ever.
 const HOSTED_BATCH: Duration = Duration::from_millis(25);
 /// How long a worker stays outside after it has been inside for so long altogether, for the same reason: batches may be
 /// short, because native ops wait.
@@ -17,8 +17,8 @@ const HOSTED_PAUSE: Duration = Duration::from_micros(200);
 const HOSTED_ASKS: u32 = 16;
 
 impl Worker<'_> {
-    /// Enters the host and runs hosted ops there, if there are any and nobody else waits to enter.
-    /// Answers whether it did.
+    /// Enters the host and runs hosted ops there, if there are any and no other thread waits to enter. Answers whether
+    /// it did.
     pub(super) fn run_hosted(&mut self) -> bool {
         if !self.has_hosted() {
             return false;
@@ -81,7 +81,7 @@ impl Worker<'_> {
             });
             let Some(op) = op else { return start.elapsed() };
             if ran == 0 {
-                // Who found the gate shut meanwhile has left the rest to us.
+                // A thread that found the gate shut meanwhile has left the rest to us.
                 if self.lane.wants_waking() && self.has_work() {
                     self.pool.wake_one(self.lane, false);
                 }
@@ -98,7 +98,7 @@ impl Worker<'_> {
                 }
             }
         }
-        // What goes next is hosted, and must not be taken for a native op.
+        // The next op is hosted, and must not be taken for a native one.
         if let Some(op) = self.next.take() {
             self.hosted.push(op);
         }

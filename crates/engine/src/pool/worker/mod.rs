@@ -25,17 +25,17 @@ use std::time::{Duration, Instant};
 
 /// Ops pulled at a time.
 const PULL: usize = 16;
-/// Ops in a row of which each one goes next because the one before made it ready. After so many the
-/// chain queues up once, so that an endless one starves nobody.
+/// Ops in a row, each of them next because the one before made it ready. After so many the chain queues up once, so
+/// that an endless one starves nobody.
 const CHAIN: u32 = 64;
 /// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
 const LOOKS: u32 = 72;
 const PAUSES: u32 = 48;
 /// Looks where ops go one by one: whom the last one has answered may have to wake up on this processor. 10 us.
 const LOOKS_IN_ORDER: u32 = 24;
-/// The same where who waits may take its place: it soon naps, and looks again.
+/// The same where a waiting thread may take its place: it soon naps, and looks again.
 const LOOKS_LENT: u32 = 4;
-/// Looks after which it lets others run: one may have what this one looks for, and no processor.
+/// Looks after which it lets others run: one may have work for this one, and no processor.
 const SPINS: u32 = 16;
 
 /// A worker's own view of its lane.
@@ -65,7 +65,7 @@ struct Worker<'a> {
     patience: u32,
 }
 
-/// Runs what the lane is given until the pool stops.
+/// Runs the lane's ops until the pool stops.
 pub(super) fn work(
     pool: &Arc<Pool>,
     lane: u16,
@@ -102,7 +102,7 @@ pub(super) fn work(
     let mut looks = 0;
     loop {
         if let Some(length) = worker.holds().or_else(|| worker.dozes()) {
-            // It still counts as searching, so nobody wastes a system call on waking it.
+            // It still counts as searching, so no system call is wasted on waking it.
             parker.park(Some(Instant::now() + length));
         } else if (worker.owes_hosted() && worker.run_hosted()) || worker.run_native() || worker.run_hosted() {
             looks = 0;
@@ -162,9 +162,9 @@ impl Worker<'_> {
         true
     }
 
-    /// Leaves an op that has run in the inbox, to be settled with others, if what goes next is at hand, ops are short, and
-    /// somebody searches, who settles it if what goes next should turn out long after all; see `sleep.md`. Answers
-    /// whether it did.
+    /// Leaves an op that has run in the inbox, to be settled with others, if the next op is at hand, ops are short, and
+    /// another worker searches: it settles this one if the next op should turn out long after all; see `sleep.md`.
+    /// Answers whether it did.
     #[inline]
     fn leave(&mut self, finished: Option<OpPtr>) -> bool {
         let registrar = &self.pool.registrar;
@@ -224,7 +224,7 @@ impl Worker<'_> {
         self.pool.run(op, &self.deliver, Some(self.seat))
     }
 
-    /// Settles what has just run, takes the next ops, wakes who else is needed.
+    /// Settles the op that has just run, takes the next ones, wakes further workers.
     #[inline]
     fn follow_up(&mut self, finished: Option<OpPtr>, hosted: bool) {
         let (queue, deque) =
@@ -266,7 +266,7 @@ impl Worker<'_> {
         }
     }
 
-    /// How long to leave what is ready where it is, in a lane that draws, as nobody waits.
+    /// How long to leave ready ops where they are, in a lane that draws, as no thread waits.
     fn holds(&mut self) -> Option<Duration> {
         if !self.lane.order.draws() {
             return None;
@@ -293,15 +293,15 @@ impl Worker<'_> {
         if self.searching {
             self.searching = false;
             self.pace.resume();
-            // The last searcher passes the search on if there is more than it takes itself.
-            // A push that came meanwhile has seen a searcher and woken nobody.
+            // The last searcher passes the search on if there is more than it takes itself. A push that came meanwhile
+            // has seen a searcher and woken none.
             if self.end_search() && self.lane.wants_waking() && self.has_work() {
                 self.pool.wake_one(self.lane, false);
             }
         }
     }
 
-    /// Counts no more as searching. Answers whether it was the last one; then what was left to searchers is settled.
+    /// Counts no more as searching. Answers whether it was the last one; then the ops left to searchers are settled.
     fn end_search(&self) -> bool {
         let last = self.lane.end_search();
         if last && self.pool.registrar.has_left() {

@@ -18,7 +18,7 @@ pub(super) struct IntoWorker<'a> {
     /// Ops in a row that may be taken over.
     pub(super) chain: u32,
     pub(super) pace: &'a Pace,
-    /// Whether it takes what is to be drawn though nobody waits.
+    /// Whether it draws ops though no thread waits.
     pub(super) insists: bool,
 }
 

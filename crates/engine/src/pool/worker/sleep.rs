@@ -26,7 +26,7 @@ impl Worker<'_> {
             if self.seat.claim() {
                 return true;
             }
-            // Somebody has just claimed this sleeper and counts it as searching: its token comes.
+            // Another thread has just claimed this sleeper and counts it as searching: its token comes.
             self.lane.drowse();
         }
         let asleep = Instant::now();
@@ -36,8 +36,7 @@ impl Worker<'_> {
         // Waking it takes its publisher a system call, and everybody 50 us.
         self.patience = if asleep.elapsed() < NAP { LOOKS_OF_WOKEN.min(2 * self.patience) } else { LOOKS };
         if self.pool.is_stopping() {
-            // A stop wakes without claiming. Its unit may be gone, if somebody took it for a worker that
-            // had retired.
+            // A stop wakes without claiming. Its unit may be gone, taken for a worker that had retired.
             if self.seat.claim() && !self.lane.try_rouse() {
                 self.lane.begin_search();
             }
@@ -46,8 +45,9 @@ impl Worker<'_> {
         true
     }
 
-    /// Sleeps for moments, and looks for work in between, while its last op is not long ago: until it has found some or has a
-    /// token, which it answers. Pushes wake nobody meanwhile, so that [who waits](crate::pool::guest) can be in its place.
+    /// Sleeps for moments, and looks for work in between, while its last op is not long ago: until it has found some or
+    /// has a token, which it answers. Pushes do not wake it meanwhile, so that a [waiting thread](crate::pool::guest)
+    /// can be in its place.
     fn nap(&self, parker: &Parker) -> bool {
         self.lane.set_napping(true);
         let mut idle = Duration::ZERO;
@@ -60,7 +60,7 @@ impl Worker<'_> {
             }
         };
         self.lane.set_napping(false);
-        // What was pushed until here woke nobody.
+        // Pushes until here woke none.
         woken.or_else(|| self.look_up(parker)).unwrap_or(false)
     }
 
@@ -70,7 +70,7 @@ impl Worker<'_> {
             return None;
         }
         if !self.seat.claim() {
-            // As above: somebody has claimed this sleeper.
+            // As above: another thread has claimed this sleeper.
             self.lane.drowse();
             parker.park(None);
         }
@@ -106,7 +106,7 @@ impl Worker<'_> {
             self.pool.wake_one(self.lane, false);
         }
         self.rest(parker);
-        // Who woke it counts it as searching; a pool that stops wakes it without.
+        // Its waker counts it as searching; a pool that stops wakes it without.
         self.searching = !self.seat.claim();
         self.search();
     }

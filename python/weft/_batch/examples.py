@@ -1,0 +1,168 @@
+"""What a function under `weft.vmap` sees of an array: one example, which stands for all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from weft._call.calls import call
+from weft._call.devices import device_of
+from weft._call.operands import as_array
+from weft._graph.indexing import indexed
+from weft._graph.operators import Operators
+from weft._registry.levels import Examples, held
+from weft._registry.op import get_op
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weft._core import Engine
+    from weft._engine.labels import Device
+    from weft._registry.avals import DType
+    from weft._registry.levels import Level
+
+#: Of arrays alone: they ask for values, write to memory, or name it.
+_WITHOUT = {
+    "numpy": "its values",
+    "item": "its value",
+    "tolist": "its values",
+    "tobytes": "its values",
+    "asnumpy": "its values",
+    "wait_to_read": "its values",
+    "fill": "memory to write to",
+    "copyfrom": "memory to write to",
+    "copyto": "memory to write to",
+    "strides": "a place in memory",
+    "requires_grad": "a place on the tape: use weft.grad",
+}
+
+
+class Example(Examples, Operators):
+    """One example of many: weft's functions and operators compute all of them at once."""
+
+    __slots__ = ()
+
+    def __init__(self, level: Level, value: Any) -> None:
+        self.level = level
+        self.value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one example."""
+        found: tuple[int, ...] = self.value.shape[1:]
+        return found
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of one example."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of one example."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the elements."""
+        found: DType = self.value.dtype
+        return found
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of one example."""
+        return self.size * self.itemsize
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the array."""
+        found: Engine = held(self).engine
+        return found
+
+    @property
+    def device(self) -> Device:
+        """The device of the array."""
+        return device_of(held(self))
+
+    @property
+    def _device(self) -> int:
+        found: int = held(self)._device
+        return found
+
+    def __array_ufunc__(  # type: ignore[override] # symbols have None
+        self, ufunc: np.ufunc, method: str, *operands: Any, **kwargs: Any
+    ) -> Any:
+        """Call weft's function of the same name for one of NumPy's."""
+        if method != "__call__" or kwargs:
+            return NotImplemented
+        return call(get_op(ufunc.__name__), *operands)
+
+    def __len__(self) -> int:
+        """Return the length of the first axis of one example."""
+        if not self.shape:
+            raise ArgumentTypeError("len() of an array without axes")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the first axis of one example."""
+        return (self[at] for at in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return elements, as of one example."""
+        entries: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+        found: Any = self  # composed as a symbol is
+        return indexed(found, tuple(map(_positions, entries)))
+
+    def __repr__(self) -> str:
+        """Return what it is."""
+        name, size = self.level.name, self.level.size
+        return f"<one of {size} examples under weft.vmap({name}): shape {self.shape}, dtype {self.dtype}>"
+
+    def __getattr__(self, name: str) -> Any:
+        """Return one of weft's functions as a method, as arrays have them."""
+        if name in _WITHOUT or name.startswith("_"):
+            what = _WITHOUT.get(name, f"an attribute {name!r}")
+            raise AttributeError(f"{self._said()} has no {what}", name=name)
+        return Operators.__getattr__(self, name)
+
+    def _said(self) -> str:
+        return f"an array inside of weft.vmap({self.level.name}) stands for {self.level.size} examples at once, and"
+
+    def _has_no_values(self, *_: object, **__: object) -> NoReturn:
+        raise ArgumentTypeError(
+            f"{self._said()} has no one value to branch on or to convert: choose by weft.where, or return the array"
+        )
+
+    __array__ = __float__ = __int__ = __complex__ = __bool__ = __index__ = _has_no_values
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise ArgumentTypeError(
+            f"{self._said()} is a value, and no element of it is written to: make another, by weft.where, weft.concat or "
+            "weft.stack"
+        )
+
+
+def _positions(entry: Any) -> Any:
+    """Return a list of positions in a key as an array of them."""
+    if not isinstance(entry, list | np.ndarray):
+        return entry
+    found: np.ndarray[Any, Any] = np.asarray(entry)
+    if found.dtype.kind == "b" and found.ndim == 1:
+        found = np.flatnonzero(found)
+    return as_array(found if found.size else found.astype(np.intp))
+
+
+def check_open(x: Examples) -> None:
+    """Raise ValueError if the call of `weft.vmap` that made `x` has ended."""
+    if not x.level.open:
+        raise ArgumentValueError(
+            f"an array from inside of weft.vmap({x.level.name}) was kept beyond the call: return it from the function instead"
+        )
