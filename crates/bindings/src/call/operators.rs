@@ -65,15 +65,16 @@ pub(crate) fn binary<'py>(
             heard(array, Some(other), operator, reflected, &result)?;
             return Ok(result.into_any().unbind());
         }
-    } else if operator == Operator::Pow && !reflected && is_square(own, other) {
-        if let Some(op) = callee::operated(py, Operator::Multiply)
-            && let Some(result) = by_dtype(op, [array.as_any(), array.as_any()].into_iter(), own)?
-        {
-            if own.tape.is_known() {
-                short::note_square(array, &result)?;
-            }
-            return Ok(result.into_any().unbind());
+    } else if operator == Operator::Pow
+        && !reflected
+        && is_square(own, other)
+        && let Some(op) = callee::operated(py, Operator::Multiply)
+        && let Some(result) = by_dtype(op, [array.as_any(), array.as_any()].into_iter(), own)?
+    {
+        if own.tape.is_known() {
+            short::note_square(array, &result)?;
         }
+        return Ok(result.into_any().unbind());
     }
     if let Some(now) = elsewhere(other) {
         return binary(array, &now, operator, reflected);
