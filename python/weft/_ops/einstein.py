@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.calls import Elements, over
+from weft._call.calls import Elements, one, over
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
