@@ -88,8 +88,8 @@ def register_view(
         def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
             np.copyto(out, copy(x, **attributes))
 
-        def layout(shape: Shape, strides: Shape, **attributes: object) -> tuple[Shape, Shape, int]:
-            return shape_of((shape,), attributes), *places(shape, strides, **attributes)
+        def layout(own: Shape, strides: Shape, /, **attributes: object) -> tuple[Shape, Shape, int]:
+            return shape_of((own,), attributes), *places(own, strides, **attributes)
 
         remembered = lru_cache(_LAYOUTS)(layout)
 

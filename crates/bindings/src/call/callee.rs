@@ -129,11 +129,7 @@ impl Callee {
 
     /// Lets a kind of device compute the op in its own way. Loops and native runs no longer serve the op there.
     fn _replace_on(&self, kind: &str) {
-        match kind {
-            "cpu" => self.alike.replace(Memory::Host),
-            "cuda" => self.alike.replace(Memory::Device),
-            _ => (), // no loop serves other kinds
-        }
+        self.alike.replace(if kind == "cpu" { Memory::Host } else { Memory::Device });
         let gone = self.change(|facts| {
             if let Some(element) = &mut facts.element {
                 *(if kind == "cpu" { &mut element.host_replaced } else { &mut element.device_replaced }) = true;

@@ -4,8 +4,7 @@
 //!
 //! | words | for |
 //! |---|---|
-//! | `_part`, `_shown`, `_reshaped`, `_flipped`, `_strided` | views; the caller tells the tape |
-//! | `_assign` | a write to a view |
+//! | `_part`, `_reshaped`, `_flipped`, `_strided` | views; the caller tells the tape |
 //! | `_element`, `_values`, `_storage` | the one element, all values, the memory |
 //! | `_device`, `_elsewhere`, `_offset`, `_contiguous`, `_shares_buffer` | where the elements lie, and how |
 //! | `_place` | the number of its device, set by the copy or the call that makes it |
