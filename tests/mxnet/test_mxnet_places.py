@@ -152,3 +152,17 @@ def test_zeros_as_padding_of_windows_that_have_none() -> None:
     assert found.shape == (1, 1, 3)
     with pytest.raises(ShapeError, match="contradicts"):
         nd.Pooling(nd.array(x), kernel=(2,), pad=(1,), pool_type="max", pooling_convention="same")
+
+
+def test_statistics_of_one_device() -> None:
+    x = [numbers(4, 3, 2), *(numbers(3) for _ in range(2)), np.zeros(3, "f"), np.ones(3, "f")]
+    found = run("SyncBatchNorm", *x, room="contrib", ndev=4, key="bn0")[0]
+    np.testing.assert_array_equal(found, run("BatchNorm", *x)[0])
+    shown = {"output_mean_var": True, "eps": 0.1, "fix_gamma": False}
+    variance = np.full(3, 4, "f")
+    assert run("BatchNorm", *x[:4], variance, **shown)[2].tolist() == pytest.approx([4.1**-0.5] * 3)
+    assert run("SyncBatchNorm", *x[:4], variance, room="contrib", **shown)[2].tolist() == [4] * 3
+    net = mx.contrib.SyncBatchNorm(mx.Variable("x"), name="bn", ndev=4, fix_gamma=False)
+    executor = net.simple_bind(x=(4, 3, 2))
+    with pytest.raises(GraphError, match="ndev=4"):
+        executor.forward(is_train=True)

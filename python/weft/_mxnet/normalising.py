@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.gradients import Backward
 from weft._mxnet.operator import as_written, operator
-from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number
+from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional, text
 from weft._nn import namespace as nn
 from weft._numpy import namespace
 from weft._tape.modes import TRAINING, no_grad
 from weft._tape.transforms import vjp
-from weft.errors import ShapeError
+from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,32 +76,28 @@ def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
     return [by_data, None if s.fix_gamma else by_gamma, by_beta, None, None]
 
 
-@operator(
-    "BatchNorm",
-    "BatchNorm_v1",
-    "CuDNNBatchNorm",
-    "_npx_batch_norm",
-    settings=Settings(
-        ("cudnn_off", "min_calib_range", "max_calib_range"),
-        eps=(number, 1e-3),
-        momentum=(number, 0.9),
-        fix_gamma=(flag, True),
-        use_global_stats=(flag, False),
-        output_mean_var=(flag, False),
-        axis=(integer, 1),
-    ),
-    inputs=("data", "gamma", "beta", "moving_mean", "moving_var"),
-    outputs=3,
-    visible=lambda s: 3 if s.output_mean_var else 1,
-    output_names=("output", "mean", "var"),
-    layout=as_written,
-    shapes=_channel_shapes,
-    dtypes=_norm_dtypes,
-    gradient=Backward(_batch_backward),
-    inplace=((0, 0),),
-    mutates=(3, 4),
-)
-def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> Any:
+_BATCH: dict[str, Any] = {
+    "eps": (number, 1e-3),
+    "momentum": (number, 0.9),
+    "fix_gamma": (flag, True),
+    "use_global_stats": (flag, False),
+    "output_mean_var": (flag, False),
+}
+#: What both ops of a batch's statistics have in common.
+_BATCH_RULES: dict[str, Any] = {
+    "inputs": ("data", "gamma", "beta", "moving_mean", "moving_var"),
+    "outputs": 3,
+    "visible": lambda s: 3 if s.output_mean_var else 1,
+    "output_names": ("output", "mean", "var"),
+    "layout": as_written,
+    "dtypes": _norm_dtypes,
+    "inplace": ((0, 0),),
+    "mutates": (3, 4),
+}
+
+
+def _by_statistics(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> tuple[Any, Any, Any]:
+    """Return the data normalised, and the mean and the variance by which it was."""
     axis = _axis(s.axis, data.ndim)
     if not _by_batch(s):
         found = nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
@@ -113,6 +109,48 @@ def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, movi
         moving_var *= s.momentum
         moving_var += variance * (1 - s.momentum)
     return found, mean, variance
+
+
+@operator(
+    "BatchNorm",
+    "BatchNorm_v1",
+    "CuDNNBatchNorm",
+    "_npx_batch_norm",
+    settings=Settings(("cudnn_off", "min_calib_range", "max_calib_range"), **_BATCH, axis=(integer, 1)),
+    shapes=_channel_shapes,
+    gradient=Backward(_batch_backward),
+    **_BATCH_RULES,
+)
+def _batch_norm(s: Any, *arrays: Any) -> Any:
+    """Return the data normalised, its mean, and the inverse of its deviation, which MXNet names ``var``."""
+    found, mean, variance = _by_statistics(s, *arrays)
+    return found, mean, (variance + s.eps) ** -0.5 if s.output_mean_var else variance
+
+
+def _of_one_device(s: Any) -> Any:
+    """Return the settings as those of a norm of one device.
+
+    Raises
+    ------
+    GraphError
+        If a batch lies on several: its statistics are not gathered.
+    """
+    if s.ndev > 1 and _by_batch(s):
+        raise GraphError(
+            f"SyncBatchNorm: statistics of ndev={s.ndev} devices are not gathered in training: write ndev=1"
+        )
+    return _second(s)
+
+
+@operator(
+    "_contrib_SyncBatchNorm",
+    settings=Settings(**_BATCH, ndev=(integer, 1), key=(optional(text), None)),
+    shapes=lambda s, ins, outs: _channel_shapes(_second(s), ins, outs),
+    gradient=Backward(lambda s, *given: _batch_backward(_second(s), *given)),
+    **_BATCH_RULES,
+)
+def _synced(s: Any, *arrays: Any) -> Any:
+    return _by_statistics(_of_one_device(s), *arrays)
 
 
 @operator(
@@ -136,6 +174,9 @@ class _second:  # noqa: N801 - a value, not a class to be told of
     def __init__(self, settings: Any) -> None:
         self.settings = settings
         self.axis = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.settings, name)
 
 
 def _layer_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
