@@ -10,15 +10,16 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 import weft
 
-Values: TypeAlias = npt.NDArray[np.float64]
+#: An array of weft's where a task is called, its values as NumPy has them inside.
+Values: TypeAlias = Any
 
 LENGTH = 20_000
 TURNS = 30
@@ -106,9 +107,7 @@ def main() -> None:
         found: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(options.repeats):
             for name, (limit, buffers) in ways.items():
-                seconds, stored = with_limit(
-                    limit, lambda buffers=buffers, each=milliseconds: run(buffers, each / 1000)
-                )
+                seconds, stored = with_limit(limit, partial(run, buffers, milliseconds / 1000))
                 if sorted(stored) != wanted:
                     raise SystemExit(f"{name}: stored {stored}")
                 found[name].append(seconds * 1000)

@@ -263,7 +263,7 @@ def test_shapes_follow_backwards_by_the_rules_of_arrays() -> None:
     ]
     assert weft.take(x, y, axis=1).infer_shape(x=(2, 3), y=(4, 5))[1] == [(2, 4, 5)]
     assert weft.take(x, 1, axis=1).infer_shape(x=(2, 3))[1] == [(2,)]
-    assert (weft.matrix_transpose(x) @ y).infer_shape(x=(None, 3), y=(5, 4))[0] == [(5, 3), (5, 4)]
+    assert (weft.ops.get_op("matrix_transpose")(x) @ y).infer_shape(x=(None, 3), y=(5, 4))[0] == [(5, 3), (5, 4)]
     with pytest.raises(GraphError, match="negative dimensions"):
         weft.reshape(x, (-2, 3)).infer_shape(x=(2, 3))
 

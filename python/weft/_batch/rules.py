@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = (bool, int, float, complex)
 #: What the rules for shapes say already.
-_BY_SHAPE = {"reduce": "axis", "matmul": "stack"}
+_BY_SHAPE = {"reduce": "axis", "extremum": "axis", "matmul": "stack"}
 
 
 def batched(op: Op, size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ def _axis(op: Op, size: int, operands: list[Any], mapped: list[bool], attributes
         rest.append(_aligned(each, more) if is_mapped else each)
     given = {key: _moved(each) if key in _AXES else each for key, each in attributes.items()}
     named = [given[key] for key in _AXES if key in given]
-    if op.attribute("infer_shape", None) == "reduce" and given.get("axis") is None:
+    if op.attribute("infer_shape", None) in {"reduce", "extremum"} and given.get("axis") is None:
         given["axis"] = tuple(range(1, x.ndim))
     elif not named or None in named:
         return None

@@ -134,14 +134,11 @@ def _short_tasks(run: Run) -> Iterator[Finding]:
 
 
 def _one_buffers(run: Run) -> Iterator[Finding]:
-    ops = run.ops
     readers: dict[int, list[int]] = defaultdict(list)
     writer: dict[int, int] = {}
     delays: dict[tuple[str, int], list[float]] = defaultdict(list)
     names: dict[tuple[str, int], str] = {}
-    for op in range(len(ops)):
-        if run.record.waits[op] or not run.record.began[op]:
-            continue
+    for op in np.nonzero(run.record.began & ~run.record.waits)[0].tolist():
         accesses = run.accesses[op]
         for variable, kind in accesses:
             if kind == Access.OVERWRITE and readers[variable]:

@@ -27,20 +27,20 @@ class Habits:
     """Conversions and recordings of a run, as they happen."""
 
     def __init__(self) -> None:
-        self._converted: dict[tuple[str, int, int], list[Any]] = {}
+        self._converted: dict[tuple[str, int, tuple[int, ...]], list[Any]] = {}
         self._recorded: dict[tuple[str, str, int], list[Any]] = {}
 
     def converted(self, array: Any) -> None:
         """Note that the values of a NumPy array become an array's."""
         if not is_host(array) or array.nbytes == 0:
             return
-        key = (*caller(), array.__array_interface__["data"][0])
+        key = (*caller(), array.shape)  # and not where it lies: it may be made anew with the same values
         known = self._converted.get(key)
         if known is None:
             if len(self._converted) < _CONVERSIONS:
-                self._converted[key] = [array.nbytes, array.shape, Counter({_sample(array): 1})]
-        else:
-            known[2][_sample(array)] += 1
+                self._converted[key] = [array.nbytes, Counter({_sample(array): 1})]
+        elif len(known[1]) < _CONVERSIONS:
+            known[1][_sample(array)] += 1
 
     def recorded(self, name: str, why: Callable[[], str]) -> None:
         """Note that a function was recorded."""
@@ -51,7 +51,7 @@ class Habits:
 
     def findings(self) -> Iterator[Finding]:
         """Yield what is done again and again."""
-        for (file, line, _), (nbytes, shape, seen) in self._converted.items():
+        for (file, line, shape), (nbytes, seen) in self._converted.items():
             value, count = seen.most_common(1)[0]
             if count >= TURNS and value is not None:
                 seconds = (count - 1) * _copy_time(nbytes)

@@ -1,6 +1,6 @@
 """Traces of all engines of a run, for advice.
 
-A trace takes some hundred nanoseconds from each op. Where ops are so short that this is more than a small part of the run, an
+A trace takes up to a microsecond from each op. Where ops are so short that this is more than a small part of the run, an
 engine is traced now and then: a stretch of its ops, and then a pause that is as much longer as it takes.
 """
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 TIMED = frozenset({"wait-in-loop", "repeated-ops", "short-task", "one-buffer", "too-many-threads"})
 
 #: Ops of one engine that are looked at, and those of one stretch.
-_LIMIT, _STRETCH = 300_000, 10_000
+_LIMIT, _STRETCH = 300_000, 2_000
 #: Seconds that a trace takes from an op, about, and the part of a run that traces may take.
-_RECORD, _SHARE = 3e-7, 0.03
+_RECORD, _SHARE = 1e-6, 0.03
 #: Seconds between two looks at how many ops were traced.
-_TICK = 0.01
+_TICK = 0.005
 #: Seconds for which somebody else who traces an engine is left alone at least.
 _YIELDED = 1.0
 
 
 class _Traced:
-    """An engine that is traced, all the time or now and then.
+    """An engine that is traced, all the time or now and then. Times are the process's own: it may share its processors.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class _Traced:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.workers = engine, engine.workers
         self.records: list[Record] = []
-        #: Seconds without a trace.
+        #: Seconds of the process without a trace.
         self.paused = 0.0
         self._left = _LIMIT
         self._size = 0
@@ -63,24 +63,25 @@ class _Traced:
 
     def _begin(self, size: int) -> None:
         self.engine._trace_start(size, None)
-        self._size, self._begun = size, time.perf_counter()
+        self._size, self._begun = size, time.process_time()
         if self._ended:
             self.paused += self._begun - self._ended
 
-    def end(self, pause: float = 0.0) -> None:
-        """Keep what was traced, and trace again after a pause."""
+    def end(self, pause: float = 0.0) -> int:
+        """Keep what was traced, and trace again after a pause. Return the number of ops, those over the limit, too."""
         if not self._size:
-            return
+            return 0
         self._size = 0
-        self._ended = time.perf_counter()
+        self._ended = time.process_time()
         self._resumes = self._ended + pause
         record = Record.read(self.engine._trace_stop())
         self._left -= len(record.ops)
         self.records.append(record)
+        return len(record.ops) + record.dropped
 
     def look(self) -> None:
         """Pause where the trace takes too much, and go on where it has paused for long enough."""
-        now = time.perf_counter()
+        now = time.process_time()
         if not self._size:
             if now >= self._resumes and self._left > 0:
                 self._begin(_STRETCH)
@@ -89,9 +90,10 @@ class _Traced:
         if room is None or room > self._size // 8:
             return
         size, lasted = self._size, now - self._begun
-        pause = max(0.0, _RECORD * size / _SHARE - lasted)
-        self.end(pause)
-        if pause == 0 and self._left > 0:
+        pause = _RECORD * self.end() / _SHARE - lasted
+        if pause > 0:
+            self._resumes = now + pause
+        elif self._left > 0:
             self._begin(min(4 * size, self._left))
 
 

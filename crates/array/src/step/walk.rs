@@ -96,7 +96,8 @@ impl Walk {
         if self.shape[longest] < 4 * self.shape[inner] {
             return self;
         }
-        if self.size() > BLOCK && self.in_blocks(longest) || self.size() > CACHED {
+        if self.size() > CACHED {
+            self.in_blocks(longest);
             return self;
         }
         self.shape.swap(longest, inner);
@@ -106,9 +107,8 @@ impl Walk {
         self
     }
 
-    /// Makes a part of an axis the innermost one, so that all that lies inside of the part stays in the cache; returns
-    /// whether there are such parts.
-    fn in_blocks(&mut self, axis: usize) -> bool {
+    /// Makes a part of an axis the innermost one, so that all that lies inside of the part stays in the cache.
+    fn in_blocks(&mut self, axis: usize) {
         let (length, size) = (self.shape[axis], self.size());
         let inside: usize = self.shape[axis + 1..].iter().product();
         let fewest = length.div_ceil((BLOCK / inside).max(1)).max(2);
@@ -116,7 +116,7 @@ impl Walk {
         let found = (fewest..fewest + size / 256)
             .take_while(|&blocks| length / blocks >= 4 * VERY_SHORT)
             .find(|&blocks| length.is_multiple_of(blocks));
-        let Some(blocks) = found else { return false };
+        let Some(blocks) = found else { return };
         let (part, at) = (length / blocks, axis * self.operands);
         self.shape[axis] = blocks;
         self.shape.push(part);
@@ -125,7 +125,6 @@ impl Walk {
             self.steps.push(step);
             self.steps[at + operand] = step.wrapping_mul(signed(part)); // to an element of the operand
         }
-        true
     }
 
     /// Nanoseconds for a loop, about, given its picoseconds for an element besides those for its bytes.
@@ -256,8 +255,6 @@ mod tests {
         assert_eq!(walk.inner_steps(), [16, 8, 16]);
         assert_eq!((walk.step(0, 1), walk.step(1, 1), walk.step(1, 2)), (8 * long / 20, 0, 8));
         assert_eq!(walk.size(), 80_000);
-        let middle = Walk::new(&[10_000, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();
-        assert_eq!(middle.shape[..], [5, 2, 2000]);
         let prime = Walk::new(&[39_989, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();
         assert_eq!(prime.shape[..], [39_989, 2], "it has no parts of one length");
         let small = Walk::new(&[100, 2], &[&[16, 8], &[8, 0], &[16, 8]]).lengthened();

@@ -72,7 +72,7 @@ pub(super) enum Meaning {
 #[cfg(target_arch = "x86_64")]
 impl Instruction {
     /// The inverse of [`code`].
-    pub(super) fn meaning(&self) -> Meaning {
+    pub(super) fn meaning(self) -> Meaning {
         const OPS: [Op; Op::Not as usize + 1] = [
             Op::Add,
             Op::Subtract,

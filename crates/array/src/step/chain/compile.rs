@@ -6,7 +6,7 @@
 //! it, nor read after a later loop has: so operands may share memory wherever the loops allow it.
 
 use super::code::{Instruction, Op, Place, STORE_A, STORE_B, code};
-use super::{Home, Input, Line, Splat};
+use super::{Home, Input, Line, Own, Splat};
 use crate::DType;
 use crate::step::Part;
 use crate::step::exact::{Function, Numbers};
@@ -125,7 +125,7 @@ impl<'a> Compiler<'a> {
         for (part, _) in reads.into_iter().filter(|(_, count)| *count >= OFTEN) {
             let from = self.place(Operand::Before(part))?;
             self.emit(Op::Copy, Place::A, from, from);
-            let address = self.own_home(part, false)?;
+            let address = self.own_home(part, Own::Copy)?;
             self.program.push(Instruction { code: STORE_A, address, splat: 0 });
             self.copied.insert(part, address);
         }
@@ -138,10 +138,10 @@ impl<'a> Compiler<'a> {
     }
 
     /// The address of a new tile of the chain's own.
-    fn own_home(&mut self, part: Part, is_one: bool) -> Option<u16> {
+    fn own_home(&mut self, part: Part, content: Own) -> Option<u16> {
         let address = u16::try_from(self.homes.len()).ok()?;
-        let own = Some(self.tiles());
-        self.homes.push(Home { part, own, is_one, is_kept: true, is_read: false, is_written: false });
+        let own = Some((self.tiles(), content));
+        self.homes.push(Home { part, own, is_kept: true, is_read: false, is_written: false });
         Some(address)
     }
 
@@ -225,7 +225,7 @@ impl<'a> Compiler<'a> {
                 if let Some(address) = self.ones.get(&part) {
                     return Some((Place::Memory, *address));
                 }
-                let address = self.own_home(part, true)?;
+                let address = self.own_home(part, Own::One)?;
                 self.ones.insert(part, address);
                 Some((Place::Memory, address))
             }
@@ -244,7 +244,7 @@ impl<'a> Compiler<'a> {
         let known = self.homes.iter().position(|home| home.part == part && home.own.is_none());
         let number = known.unwrap_or_else(|| {
             let is_kept = (self.kept)(part);
-            self.homes.push(Home { part, own: None, is_one: false, is_kept, is_read: false, is_written: false });
+            self.homes.push(Home { part, own: None, is_kept, is_read: false, is_written: false });
             self.homes.len() - 1
         });
         u16::try_from(number).ok()

@@ -64,15 +64,22 @@ pub(super) enum Input {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Home {
     part: Part,
-    /// The number of the chain's own tile that holds a copy of the part, if there is one.
-    own: Option<usize>,
-    /// Whether its own tile is full of the part's first element.
-    is_one: bool,
+    /// The number of the chain's own tile in its place, if there is one, and what is in it.
+    own: Option<(usize, Own)>,
     /// Whether each tile overwrites the one before it.
     is_kept: bool,
     /// Whether the content before the chain is read.
     is_read: bool,
     is_written: bool,
+}
+
+/// The content of a tile of the chain's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    /// A copy of the part's tile.
+    Copy,
+    /// The part's first element, again and again.
+    One,
 }
 
 /// Chains run a multiple of this many elements: whole tiles of any machine, and whole vectors of NumPy's loops of any
@@ -178,8 +185,8 @@ impl Chain {
         own.resize(own.len().max(room), Splat([0; SPLAT]));
         let first = own.as_mut_ptr();
         let tile = |number: usize| first.wrapping_add(number * self.round()).cast::<u8>();
-        let kept = |home: &Home| home.own.map_or_else(|| start(home.part, self.item), tile);
-        for home in self.homes.iter().filter(|home| home.is_one) {
+        let kept = |home: &Home| home.own.map_or_else(|| start(home.part, self.item), |(number, _)| tile(number));
+        for home in self.homes.iter().filter(|home| matches!(home.own, Some((_, Own::One)))) {
             // SAFETY: the caller's promise for the element; the tile is the chain's own, and has room for a round.
             unsafe { self.fill(kept(home), start(home.part, 0)) };
         }

@@ -24,6 +24,9 @@ const SPLATS: u8 = 6;
 const OFFSET: u8 = 1;
 const GENERAL: [u8; 5] = [0, 8, 9, 10, 11];
 
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // a vector
+const SPLAT_STEP: i32 = SPLAT as i32;
+
 const LOAD: Form = Form { table: 1, prefix: 0, opcode: 0x10, wide: false };
 const STORE: Form = Form { table: 1, prefix: 0, opcode: 0x11, wide: false };
 
@@ -124,7 +127,7 @@ impl Writer {
         for instruction in program {
             match instruction.meaning() {
                 Meaning::Store(from) => {
-                    let base = self.address(instruction, homes)?;
+                    let base = self.address(instruction.address, homes)?;
                     for at in 0..self.count {
                         let vector = self.vector(from, at);
                         self.code.vector(STORE, vector, 0, Operand::Memory(base, self.distance(at)));
@@ -132,7 +135,7 @@ impl Writer {
                 }
                 Meaning::Op { op, to, left, right } => {
                     let in_memory = left == Place::Memory || right == Place::Memory;
-                    let base = if in_memory { self.address(instruction, homes)? } else { 0 };
+                    let base = if in_memory { self.address(instruction.address, homes)? } else { 0 };
                     self.op(recipe(op, self.dtype, self.width)?, to, (left, right), (base, instruction.splat));
                 }
             }
@@ -162,9 +165,8 @@ impl Writer {
         i32::from(at) * i32::from(self.width.bytes())
     }
 
-    /// The general register with the address of an instruction's operand.
-    fn address(&mut self, instruction: &Instruction, homes: &[Home]) -> Option<u8> {
-        let number = instruction.address;
+    /// The general register with the address of this number.
+    fn address(&mut self, number: u16, homes: &[Home]) -> Option<u8> {
         if let Some(at) = self.known.iter().position(|known| *known == Some(number)) {
             return Some(GENERAL[at]);
         }
@@ -181,7 +183,7 @@ impl Writer {
 
     fn op(&mut self, recipe: Recipe, to: Place, (left, right): (Place, Place), (base, splat): (u8, u16)) {
         let constant = if let Recipe::With(_, pattern) = recipe { self.code.constant(pattern) } else { 0 };
-        let splat = Operand::Memory(SPLATS, i32::from(splat) * SPLAT as i32);
+        let splat = Operand::Memory(SPLATS, i32::from(splat) * SPLAT_STEP);
         if matches!(recipe, Recipe::OfZero(_)) {
             let zero = self.moment(0);
             self.code.vector(EXCLUSIVE_OR, zero, zero, Operand::Vector(zero));

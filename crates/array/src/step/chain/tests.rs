@@ -247,11 +247,11 @@ mod native_code {
     /// Bytes of all kinds: each third number has the exponent of a NaN or of an infinity.
     fn operand(seed: usize, item: usize) -> Vec<Splat> {
         let bytes = (0..COUNT * item).map(|at| {
-            let special = (at / item + seed) % 3 == 0;
+            let special = (at / item + seed).is_multiple_of(3);
             match item - at % item {
-                1 if special => 0x7f | ((at + seed) as u8 & 0x80),
+                1 if special => 0x7f | ((at + seed).to_le_bytes()[0] & 0x80),
                 2 if special => 0xff_u8 << ((at / item) % 5),
-                _ => ((at * 131 + seed * 71) ^ (at / 7)) as u8,
+                _ => ((at * 131 + seed * 71) ^ (at / 7)).to_le_bytes()[0],
             }
         });
         let bytes: Vec<u8> = bytes.collect();
@@ -261,14 +261,7 @@ mod native_code {
     fn run(program: &[Instruction], dtype: DType, vectors: Vectors, in_code: bool) -> Option<Vec<Splat>> {
         let item = dtype.size();
         let mut operands: Vec<Vec<Splat>> = (0..7).map(|seed| operand(seed, item)).collect();
-        let home = |at| Home {
-            part: Part::Array(at),
-            own: None,
-            is_one: false,
-            is_kept: false,
-            is_read: true,
-            is_written: true,
-        };
+        let home = |at| Home { part: Part::Array(at), own: None, is_kept: false, is_read: true, is_written: true };
         let homes: Vec<Home> = (0..operands.len()).map(home).collect();
         let address = |operand: &mut Vec<Splat>| Address { start: operand.as_mut_ptr().cast(), mask: usize::MAX };
         let addresses: Addresses = operands.iter_mut().map(address).collect();
