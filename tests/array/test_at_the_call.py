@@ -202,3 +202,41 @@ def test_writers_do_not_tear_what_is_read_at_a_call() -> None:
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize("key", [3, slice(2, 5), (4, slice(None)), (slice(1, 3), 2), ()])
+@pytest.mark.parametrize("value", [7.0, "array", "own part"])
+def test_writes_to_parts_need_no_worker(key: Any, value: Any, make_engine: MakeEngine, gate: Gate) -> None:
+    engine = make_engine(1)
+    host = np.arange(48.0).reshape(6, 8)
+    x = weft.asarray(host, engine=engine)
+    given = {"array": -host, "own part": host[::-1]}.get(value, value)
+    source = {"array": weft.asarray(-host, engine=engine), "own part": x[::-1]}.get(value, value)
+    gate.hold(engine)  # the one worker
+    x[key] = source if value == 7.0 else source[key]
+    host[key] = given if value == 7.0 else given[key].copy()
+    assert x.is_ready()
+    gate.open()
+    np.testing.assert_array_equal(x.numpy(), host)
+
+
+def test_a_write_to_a_part_waits_for_readers_before_it(make_engine: MakeEngine, gate: Gate) -> None:
+    engine = make_engine(1)
+    x = weft.asarray(np.arange(12.0).reshape(3, 4), engine=engine)
+    seen: list[Any] = []
+    gate.hold(engine)  # the one worker
+    engine.push(lambda: seen.append(np.asarray(x).copy()), [x])
+    x[1] = 0.0
+    x[2] = x[0] + x[1]
+    gate.open()
+    x.wait_to_write()
+    np.testing.assert_array_equal(seen[0], np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(x.numpy(), [[0, 1, 2, 3], [0, 0, 0, 0], [0, 1, 2, 3]])
+
+
+def test_an_element_is_a_copy_at_the_time_of_its_reading() -> None:
+    x = weft.asarray(np.arange(4.0))
+    before = x[2]
+    x[2] = x[1] + x[3]
+    x[2] += 0.5
+    assert (before.item(), x[2].item(), x[-1].shape) == (2.0, 4.5, ())

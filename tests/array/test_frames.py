@@ -55,8 +55,12 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     "concat": (1, lambda: weft.concat([X, Y])),
     "stack": (1, lambda: weft.stack([X, Y])),
     "roll": (1, lambda: weft.roll(X, 3, axis=0)),
-    "assignment of a number": (1, lambda: X.__setitem__(slice(1, None), 0)),
-    "assignment of an array": (1, lambda: X.__setitem__(slice(1, None), ROWS)),
+    "element": (0, lambda: X[3, 4]),
+    "part": (0, lambda: X[2:9]),
+    "rows by positions": (0, lambda: X[PLACES]),
+    "assignment of a number": (0, lambda: X.__setitem__(slice(1, None), 0)),
+    "assignment of an array": (0, lambda: X.__setitem__(slice(1, None), ROWS)),
+    "assignment of an element": (0, lambda: X.__setitem__((3, 4), X[2, 4] + X[4, 4])),
     "copy": (2, X.copy),
     "astype": (1, lambda: weft.astype(X, np.float64)),
     "relu": (1, lambda: weft.nn.relu(X)),
@@ -93,7 +97,10 @@ assert len(seen) <= {most}, seen
 """
 
 
-@pytest.mark.parametrize("pair", [("f4", "f8"), ("i1", "f4"), ("u1", "u1"), ("i2", "i8"), ("c8", "f8")])
+@pytest.mark.parametrize(
+    "pair",
+    [("f4", "f8"), ("i1", "f4"), ("u1", "u1"), ("i2", "i8"), ("c8", "f8"), ("f2", "f8"), ("i1", "f2"), ("f2", "c8")],
+)
 def test_the_first_product_of_two_dtypes_asks_little_of_python(pair: tuple[str, str], script: Any) -> None:
     setup = "\n".join(
         f"{name} = weft.asarray(np.ones((4, 4), {dtype!r}))" for name, dtype in zip("ab", pair, strict=True)

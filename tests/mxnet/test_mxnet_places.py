@@ -137,6 +137,7 @@ def test_shapes_are_looked_at_before_arrays_broadcast() -> None:
     with pytest.raises(ShapeError, match="no diagonal 4"):
         nd.diag(nd.ones((2, 3)), k=4)
     assert nd.diag(nd.ones((2, 3)), k=2).tolist() == [1]
+    assert nd.slice(nd.ones((4, 4)), begin=[0, 1], end=[2, None]).shape == (2, 3)  # lists are as good as tuples
 
 
 def test_numbers_in_order_are_computed_in_their_dtype() -> None:
@@ -144,6 +145,7 @@ def test_numbers_in_order_are_computed_in_their_dtype() -> None:
     np.testing.assert_array_equal(nd.arange(0.1, 300.1, 0.3)[:1000], wanted)
     np.testing.assert_array_equal(mx.arange(0.1, 300.1, 0.3).eval()[0].numpy()[:1000], wanted)
     assert nd.arange(2, 8, 3, repeat=2, dtype="int32").tolist() == [2, 2, 5, 5]
+    assert nd.arange(1.3, 5, 1.3, dtype="int32").tolist() == [1, 2, 3]  # start and step are whole first
 
 
 def test_zeros_as_padding_of_windows_that_have_none() -> None:
@@ -166,3 +168,17 @@ def test_statistics_of_one_device() -> None:
     executor = net.simple_bind(x=(4, 3, 2))
     with pytest.raises(GraphError, match="ndev=4"):
         executor.forward(is_train=True)
+
+
+def test_what_lies_behind_the_end_of_a_sequence() -> None:
+    data = numbers(5, 1, 4)
+    data[3:] = np.nan
+    x = nd.array(data)
+    x.requires_grad = True
+    given = nd.array([[1, 2]]), nd.array([3])
+    loss = nd.CTCLoss(x, *given, use_data_lengths=True)
+    slopes = weft.autograd.gradients(weft.sum(loss))[x].numpy()
+    short = nd.CTCLoss(nd.array(data[:3]), given[0])
+    np.testing.assert_allclose(loss, short, rtol=1e-5)
+    assert not slopes[3:].any()
+    assert np.isfinite(slopes).all()

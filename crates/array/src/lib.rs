@@ -38,9 +38,9 @@ pub use memory::{
     keeps_memory, memory_stats, release_memory, trim_memory,
 };
 pub use ops::{
-    Copied, Piece, copy_if_there, copy_to_change, is_short, lay_out, multiply_here, note_computed, pick_rows,
-    places_of_copies, push_blocked, push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce, push_step,
-    put_back, run_alone, run_blocked, run_idle,
+    Copied, Piece, RowReduction, copy_if_there, copy_to_change, is_short, lay_out, multiply_here, note_computed,
+    pick_rows, places_of_copies, push_blocked, push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce,
+    push_step, put_back, run_alone, run_blocked, run_idle,
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Lanes, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce,

@@ -37,9 +37,11 @@ mod _core {
     #[pymodule_export]
     use super::array::moves::tape_standings;
     #[pymodule_export]
+    use super::call::indexing::set_indexing;
+    #[pymodule_export]
     use super::call::on_device::cache_cuda_loop;
     #[pymodule_export]
-    use super::call::{ArrayFunction, Callee, Native, Plan, Way, set_carrier, set_composer, set_dispatch, way_of};
+    use super::call::{Callee, Native, Plan, Way, set_carrier, set_composer, set_dispatch, way_of};
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
     #[pymodule_export]
@@ -126,8 +128,8 @@ mod _core {
     #[pymodule_export]
     use super::pushes::{
         Kernel, Loop, Memory, Operator, beside, change_here, compute_here, copy_elements, empty, fresh_copy,
-        fresh_diagonal, fresh_filled, fresh_range, fresh_rows, fresh_spaced, memory_stats, memory_trim, open_onednn,
-        push_compute, values_here, vectors, wrap,
+        fresh_diagonal, fresh_filled, fresh_range, fresh_spaced, memory_stats, memory_trim, open_onednn, push_compute,
+        values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
@@ -152,6 +154,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::call::add_call(module)?;
+        super::call::add_array_function(module)?;
         super::interpreter::errors::load(module.py())?;
         super::interpreter::devices::load(&[&super::cuda::Cuda]);
         super::interpreter::exceptions::load(module.py());

@@ -27,6 +27,19 @@ if TYPE_CHECKING:
             **attributes: Any,
         ) -> NDArray: ...
 
+    class _Over(Protocol):
+        """Pushes an op of one result over a sequence of operands and returns it."""
+
+        def __call__(
+            self,
+            op: Op,
+            arrays: list[Any] | tuple[Any, ...],
+            /,
+            *,
+            out: NDArray | None = None,
+            **attributes: Any,
+        ) -> NDArray: ...
+
     class _Several(Protocol):
         """Pushes an op of several results and returns them."""
 
@@ -40,4 +53,5 @@ Elements: TypeAlias = np.ndarray[Any, Any]
 
 #: Names for types alone: a function around `call` would add a frame to every call.
 one = cast("_One", call)
+over = cast("_Over", _core.call_over)
 several = cast("_Several", call)

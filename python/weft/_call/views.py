@@ -6,6 +6,7 @@ one is needed (a graph, another device), follow from both.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     from weft._registry.avals import DType
     from weft._registry.shapes import Shape
+
+
+#: Layouts that an op remembers at most.
+_LAYOUTS = 256
 
 
 class Places(NamedTuple):
@@ -83,13 +88,19 @@ def register_view(
         def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
             np.copyto(out, copy(x, **attributes))
 
+        def layout(own: Shape, strides: Shape, /, **attributes: object) -> tuple[Shape, Shape, int]:
+            return shape_of((own,), attributes), *places(own, strides, **attributes)
+
+        remembered = lru_cache(_LAYOUTS)(layout)
+
         def show(x: NDArray, **attributes: object) -> NDArray:
             if not isinstance(x, NDArray):
                 return compose(op, (x,), attributes)  # a symbol, from a symbol
-            own = x.shape
-            shape = shape_of((own,), attributes)
-            strides, offset = places(own, x.strides, **attributes)
-            result = view(x, shape, strides, 0 if 0 in shape else offset)  # an empty view has no place
+            try:
+                shape, strides, offset = remembered(x.shape, x.strides, **attributes)
+            except TypeError:  # attributes without a hash, or refused ones
+                shape, strides, offset = layout(x.shape, x.strides, **attributes)
+            result = x._strided(shape, strides, 0 if 0 in shape else offset)  # an empty view has no place
             if x._heard:
                 tape_hear_view(op, x, result, attributes)
             return result

@@ -8,7 +8,6 @@ import numpy as np
 
 from weft._call.operands import values
 from weft._core import NDArray
-from weft._ops.indexing import get_item, set_item
 from weft._ops.manipulation import ravel
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class Flat:
 
     def __getitem__(self, key: Any) -> NDArray:
         """Return elements, as a copy where NumPy makes one."""
-        return get_item(ravel(self._array), key)
+        return ravel(self._array)[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Push a write of elements, without waiting."""
@@ -48,11 +47,11 @@ class Flat:
             key = values(key)
         places = np.arange(array.size)[key]
         if array.ndim:
-            set_item(array, tuple(np.unravel_index(places, array.shape)), value)
+            array[tuple(np.unravel_index(places, array.shape))] = value
         elif np.size(places):
-            set_item(array, (), value)
+            array[()] = value
 
     def __iter__(self) -> Iterator[NDArray]:
         """Return the elements one by one."""
         flat = ravel(self._array)
-        return (get_item(flat, at) for at in range(flat.size))
+        return (flat[at] for at in range(flat.size))

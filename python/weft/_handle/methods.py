@@ -27,7 +27,7 @@ from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
 from weft._numpy.hints import INSTEAD_OF_METHODS, INSTEAD_OF_RESULTS, refuse
 from weft._ops.dtypes import astype
-from weft._ops.indexing import get_item, set_item, take
+from weft._ops.indexing import take
 from weft._ops.manipulation import is_first_fastest
 from weft._ops.parts import imag, real
 from weft._ops.rounding import round as rounded
@@ -65,8 +65,6 @@ def attach() -> None:
     setattr(NDArray, "trace", trace)
     setattr(NDArray, "__await__", await_array)
     setattr(NDArray, "recover", recover_one)
-    setattr(NDArray, "__getitem__", get_item)
-    setattr(NDArray, "__setitem__", set_item)
     refuse(NDArray, INSTEAD_OF_METHODS)
     refuse(TaskHandle, INSTEAD_OF_RESULTS)
     for name, get in _PROPERTIES.items():
@@ -154,7 +152,7 @@ def copyfrom(self: NDArray, src: ArrayLike) -> NDArray:
     >>> weft.zeros(2).copyfrom([1, 2])
     NDArray([1., 2.])
     """
-    set_item(self, ..., src)
+    self[...] = src
     return self
 
 
@@ -385,16 +383,12 @@ def __len__(self: NDArray) -> int:
 def __iter__(self: NDArray) -> Iterator[NDArray]:
     if not self.ndim:
         raise ArgumentTypeError("iteration over a 0-d array")
-    return (get_item(self, index) for index in range(self.shape[0]))
+    return (self[index] for index in range(self.shape[0]))
 
 
 def __contains__(self: NDArray, value: ArrayLike) -> bool:
     found: Any = self == value
     return bool(np.any(values(found))) if isinstance(found, NDArray) else bool(found)
-
-
-def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001 - a method
-    raise ArgumentValueError(f"cannot delete array elements: the array has the shape {self.shape}")
 
 
 def __divmod__(self: NDArray, other: Any) -> Any:
@@ -430,7 +424,7 @@ _view.__name__ = "view"
 
 _METHODS: tuple[Callable[..., Any], ...] = (
     *conversions.METHODS,
-    *(__len__, __iter__, __contains__, __delitem__, __divmod__, __rdivmod__),
+    *(__len__, __iter__, __contains__, __divmod__, __rdivmod__),
     *(copyto, copyfrom, copy, _astype, to_device, _fill, sort, partition, _view, __round__),
     *(flatten, reshape, transpose, _take, _repeat),
 )

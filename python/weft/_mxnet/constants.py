@@ -62,11 +62,10 @@ def in_steps(start: float, step: float, count: int, kind: Any) -> np.ndarray[Any
     >>> in_steps(1, 2, 3, "float32")
     array([1., 3., 5.], dtype=float32)
     """
-    at = np.arange(count)
     chosen = np.dtype(kind)
-    if chosen.kind != "f":
-        return (start + at * step).astype(chosen)
-    return chosen.type(start) + at.astype(chosen) * chosen.type(step)
+    first, by = (np.asarray(each).astype(chosen) for each in (start, step))
+    found: np.ndarray[Any, Any] = first + np.arange(count).astype(chosen) * by
+    return found
 
 
 def _count(s: Any) -> int:

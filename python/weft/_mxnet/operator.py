@@ -103,22 +103,18 @@ class Operator(Op):
         ShapeError
             If they do not fit.
         """
-        key = (tuple(each.shape for each in arrays), *attributes.items())
-        try:
-            if key in self._fitting:
-                return
-        except TypeError:  # a list among the attributes
-            key = None
+        key = (tuple(each.shape for each in arrays), *_key(attributes))
+        if key in self._fitting:
+            return
         rule: Any = self.attribute("infer_shape")
         rule(attributes, [each.shape for each in arrays], [None] * self._entry.num_outputs(attributes))
-        if key is not None:
-            if len(self._fitting) >= _REMEMBERED:
-                self._fitting.clear()
-            self._fitting.add(key)
+        if len(self._fitting) >= _REMEMBERED:
+            self._fitting.clear()
+        self._fitting.add(key)
 
     def read(self, attributes: dict[str, Any]) -> Any:
         """Return the settings that attributes say, defaults included, as a namespace."""
-        key = tuple(attributes.items())
+        key = _key(attributes)
         found = self._read.get(key)
         if found is None:
             found = SimpleNamespace(**self.settings.read(self.mxnet_name, attributes))
@@ -147,6 +143,15 @@ class Operator(Op):
         found = self(*arrays[count:], **attributes)
         for out, result in zip(arrays[:count], as_pair(found), strict=True):
             np.copyto(out, result.numpy())
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _key(attributes: dict[str, Any]) -> tuple[Any, ...]:
+    """Return attributes as a key; lists are as good as tuples."""
+    return tuple((name, _frozen(value)) for name, value in attributes.items())
 
 
 def _free(name: str) -> str:

@@ -68,6 +68,9 @@ def _ctc_loss(s: Any, data: Any, label: Any, *lengths: Any) -> Any:
         count = namespace.astype(rest.pop(0), "int64")
     else:  # up to the first padding
         count = namespace.sum(namespace.cumprod(namespace.astype(labels != padding, "int64"), axis=1), axis=1)
+    if ends is not None:  # what lies behind an end may be no number, and counts in no gradient
+        is_in = namespace.arange(steps, engine=data.engine)[:, None] < ends
+        data = namespace.where(is_in[..., None], data, 0.0)
     logs = nn.log_softmax(data, axis=-1)
     wide = 2 * labels.shape[1] + 1
     at = namespace.arange(wide, engine=data.engine)

@@ -9,7 +9,7 @@ import numpy as np
 from weft._call.operands import as_array
 from weft._core import beside
 from weft._ops.dtypes import astype
-from weft._ops.indexing import set_item, take
+from weft._ops.indexing import take
 from weft._ops.joining import concat
 from weft._ops.manipulation import broadcast_to, moveaxis, ravel, reshape
 from weft._ops.searching import flatnonzero
@@ -156,8 +156,8 @@ def insert(
     old[spread] = False
     result = beside(x, (*x.shape[:at], len(old), *x.shape[at + 1 :]), x.dtype)
     before = (slice(None),) * at
-    set_item(result, (*before, np.flatnonzero(old)), x)
-    set_item(result, (*before, spread), given)
+    result[(*before, np.flatnonzero(old))] = x
+    result[(*before, spread)] = given
     return result
 
 

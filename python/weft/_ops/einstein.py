@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.calls import Elements, one
+from weft._call.calls import Elements, one, over
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import NDArray
@@ -150,7 +150,7 @@ def einsum(
         subscripts, operands = _from_lists((subscripts, *operands))
     like = next((x for x in operands if isinstance(x, NDArray)), None)
     arrays = [as_array(x, like) for x in operands]
-    return one(_einsum, *arrays, out=out, subscripts=subscripts, optimize=optimize)
+    return over(_einsum, arrays, out=out, subscripts=subscripts, optimize=optimize)
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[ArrayLike, ...]]:

@@ -30,8 +30,8 @@ from weft._core import (
     change_here,
     compute_here,
     copy_elements,
-    fresh_rows,
     push_compute,
+    set_indexing,
     tape_hear_part,
     tape_hear_view,
     tape_hears,
@@ -61,37 +61,8 @@ _INDEX = "array"  # the same in an attribute, which is written to files
 _INDICES = ((1 << 32) - 1) & ~3  # the reads of the rule of `setitem`: neither the array nor the value
 
 
-def get_item(x: NDArray, key: Any, /) -> NDArray:
-    """Return ``x[key]``: an element, a view for any other basic key, a gathered copy for arrays of indices.
-
-    Parameters
-    ----------
-    x : NDArray
-        The array.
-    key : int, slice, None, Ellipsis, array-like of int or bool, or a tuple of them
-        The key, as NumPy reads it. A boolean NDArray is waited for.
-
-    Raises
-    ------
-    IndexError
-        If the key does not fit the shape.
-
-    Examples
-    --------
-    >>> import weft
-    >>> x = weft.asarray([[1, 2, 3], [4, 5, 6]])
-    >>> x[1, ::2], x[[1, 0], 0]
-    (NDArray([4, 6]), NDArray([4, 1]))
-    """
-    part = x._shown(key)
-    if part is not None:
-        if x._heard:
-            tape_hear_part(_getitem, x, part, key)
-        return part
-    if key.__class__ is NDArray:
-        rows = fresh_rows(x, key, _getitem)
-        if rows is not None:
-            return rows
+def _get_item(x: NDArray, key: Any) -> NDArray:
+    """Return ``x[key]`` for keys that the core does not read: those with ``...``, with array-likes, and refused ones."""
     if x.__class__ is not NDArray:
         x = x._now
     if is_symbol(key) or (key.__class__ is tuple and any(map(is_symbol, key))):
@@ -136,41 +107,10 @@ def _gathered(x: NDArray, found: Advanced) -> NDArray:
     return result
 
 
-def set_item(x: NDArray, key: Any, value: Any, /) -> None:
-    """Push ``x[key] = value``, without waiting.
-
-    Parameters
-    ----------
-    x : NDArray
-        The array.
-    key : int, slice, None, Ellipsis, array-like of int or bool, or a tuple of them
-        The key, as NumPy reads it.
-    value : scalar or array-like
-        The value; it is broadcast, and cast to the dtype of `x`.
-
-    Raises
-    ------
-    IndexError
-        If the key does not fit the shape.
-    ValueError
-        If `x` is read-only, or `value` does not broadcast.
-    TypeError
-        If `value` is complex and `x` is not.
-
-    Examples
-    --------
-    >>> import weft
-    >>> x = weft.asarray([1, 2, 3])
-    >>> x[x > 1] = 0
-    >>> x
-    NDArray([1, 0, 0])
-    """
-    if not x._assign(key, value):
-        _set_item(x if x.__class__ is NDArray else x._now, key, value)
-
-
 def _set_item(x: NDArray, key: Any, value: Any) -> None:
-    """Push a write other than of a number, or of an array of the same dtype, to a part."""
+    """Push ``x[key] = value`` where the core does not: other keys, casts, writes that the tape hears, and refused ones."""
+    if x.__class__ is not NDArray:
+        x = x._now
     check_writable(x)
     part = x._part(key)
     found = parse(key, x.shape, x.strides) if part is None else None
@@ -226,7 +166,7 @@ def _mask_of(x: NDArray, entries: tuple[Index, ...], source: NDArray | None) -> 
 def _hear_scatter(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:
     indices, spec = _split(entries)
     known = decode(spec, indices)
-    hear_write(_setitem, x, (x, value, *indices), {"key": spec}, lambda: set_item(x, known, value), _INDICES)
+    hear_write(_setitem, x, (x, value, *indices), {"key": spec}, lambda: _set_item(x, known, value), _INDICES)
 
 
 def _split(entries: tuple[Index, ...]) -> tuple[tuple[NDArray, ...], tuple[Any, ...]]:
@@ -323,6 +263,9 @@ def _setitem(
 ) -> None:
     np.copyto(out, x)
     out[decode(key, indices)] = value
+
+
+set_indexing(_getitem, _get_item, _set_item)
 
 
 def _is_of_integers(key: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
-from weft._call.calls import Elements, one
+from weft._call.calls import Elements, one, over
 from weft._call.copies import copy_cast
 from weft._call.inline import answers
 from weft._call.operands import as_array
@@ -261,7 +261,7 @@ def concat(
     parts: Any = given if given.__class__ in _LISTS and _ARRAYS.issuperset(map(type, given)) else _as_arrays(given)
     if axis is None:
         parts, axis = [ravel(part) for part in parts], 0
-    return one(_concat, *parts, axis=axis, dtype=dtype)
+    return over(_concat, parts, axis=axis, dtype=dtype)
 
 
 concatenate = concat
@@ -279,7 +279,7 @@ def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, *, dtype: DTy
     """
     given: Any = arrays
     parts: Any = given if given.__class__ in _LISTS and _ARRAYS.issuperset(map(type, given)) else _as_arrays(given)
-    return one(_stack, *parts, axis=axis, dtype=dtype)
+    return over(_stack, parts, axis=axis, dtype=dtype)
 
 
 def hstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) -> NDArray:

@@ -59,7 +59,14 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
         return reshape(found, (size, *(1 for _ in x.shape[1:]))) if attributes.get("keepdims") else found
 
     state(op, layout="reduce", batch=for_all)
+    op._prepare_by(_searching)
     return op
+
+
+def _searching(x: Any, *, axis: SupportsIndex | None = None, keepdims: bool = False) -> dict[str, Any]:
+    """Return the attributes of a search along an axis in the form that its rule knows."""
+    found = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(axis, x.ndim)
+    return {"axis": found, "keepdims": keepdims}
 
 
 _ARGMAX = _register_arg("argmax", np.argmax)
@@ -157,7 +164,7 @@ def argmax(
     >>> weft.argmax([[1, 5], [7, 2]], axis=1)
     NDArray([1, 0])
     """
-    return _call(_ARGMAX, x, axis, out, keepdims=keepdims)
+    return one(_ARGMAX, x, out=out, axis=axis, keepdims=keepdims)
 
 
 def argmin(
@@ -171,7 +178,7 @@ def argmin(
     >>> weft.argmin([[1, 5], [7, 2]], axis=1)
     NDArray([0, 1])
     """
-    return _call(_ARGMIN, x, axis, out, keepdims=keepdims)
+    return one(_ARGMIN, x, out=out, axis=axis, keepdims=keepdims)
 
 
 def nanargmax(
@@ -185,7 +192,7 @@ def nanargmax(
     >>> weft.nanargmax([1.0, weft.nan, 3.0]).item()
     2
     """
-    return _call(_NANARGMAX, x, axis, out, keepdims=keepdims)
+    return one(_NANARGMAX, x, out=out, axis=axis, keepdims=keepdims)
 
 
 def nanargmin(
@@ -199,7 +206,7 @@ def nanargmin(
     >>> weft.nanargmin([weft.nan, 2.0, 1.0]).item()
     2
     """
-    return _call(_NANARGMIN, x, axis, out, keepdims=keepdims)
+    return one(_NANARGMIN, x, out=out, axis=axis, keepdims=keepdims)
 
 
 def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> NDArray:
@@ -310,9 +317,3 @@ def searchsorted(
     x1 = as_array(x1, x2 if isinstance(x2, NDArray) else None)
     sorters = () if sorter is None else (as_array(sorter, x1),)
     return one(_searchsorted, x1, as_array(x2, x1), *sorters, side=side)
-
-
-def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None, *, keepdims: bool) -> NDArray:
-    x = as_array(x)
-    at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(axis, x.ndim)
-    return one(op, x, out=out, axis=at, keepdims=keepdims)

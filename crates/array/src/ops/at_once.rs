@@ -73,8 +73,8 @@ pub(crate) fn attempt(
     Ok(true)
 }
 
-/// Runs the loop if its operands are few, ready, and in rows of one shape or of one element each. Returns whether it
-/// ran.
+/// Runs the loop if its operands are few, ready, and in rows of one shape or of one element each, the output anywhere in
+/// its buffer. Returns whether it ran.
 #[inline]
 pub(crate) fn run_rows(
     kernel: &StridedLoop,
@@ -90,7 +90,7 @@ pub(crate) fn run_rows(
     if !is_short(takes)
         || engine.is_watched()
         || inputs.len() >= FEW
-        || !output.is_flat()
+        || !output.is_contiguous()
         || output.buffer().is_readonly()
     {
         return false;
@@ -127,13 +127,14 @@ pub(crate) fn run_rows(
         }
     }
     let Ok(start) = output.buffer().start() else { return false };
+    let start = start.wrapping_add(output.layout().offset);
     let count = inputs.len();
     (pointers[count], steps[count]) = (start, signed(output.dtype().size()));
     if stays {
         steps = [0; FEW];
     }
     let span = engine.start_span();
-    // SAFETY: the inputs are ready and cannot change while the lock is held; the output has no other user yet.
+    // SAFETY: the inputs are ready and cannot change while the lock is held; the output has no other user meanwhile.
     unsafe { kernel.call_on(&mut pointers[..=count], signed(size), &steps[..=count]) };
     if let Some(span) = span {
         engine.record_run(note, span);

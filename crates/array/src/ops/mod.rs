@@ -24,5 +24,5 @@ pub use here::{Copied, copy_if_there, copy_to_change, note_computed, places_of_c
 pub use idle::run_idle;
 pub use matmul::{multiply_here, push_matmul};
 pub use pieces::{Piece, push_pieces};
-pub use reduce::push_reduce;
+pub use reduce::{RowReduction, push_reduce};
 pub use rows::pick_rows;

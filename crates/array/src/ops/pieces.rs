@@ -30,12 +30,13 @@ pub fn push_pieces(output: &Array, pieces: &[Piece], options: PushOptions<'_>) -
         return Err(ArrayError::Invalid("a piece of an array is copied from one of its shape and dtype".to_owned()));
     }
     if output.bytes() <= SMALL && !recording::is_open() {
-        let mut arrays: SmallVec<[(&Array, Access); 8]> = pieces.iter().map(|(_, from)| (from, Access::Read)).collect();
+        let (mut arrays, mut walks) = (SmallVec::<[(&Array, Access); 8]>::new(), SmallVec::<[Walk; 4]>::new());
+        for (to, from) in pieces {
+            arrays.push((from, Access::Read));
+            let strides = [&*from.layout().strides, &*to.layout().strides];
+            walks.push(Walk::new(&to.layout().shape, &strides).lengthened());
+        }
         arrays.push((output, Access::Overwrite));
-        let walk = |(to, from): &Piece| {
-            Walk::new(&to.layout().shape, &[&from.layout().strides, &to.layout().strides]).lengthened()
-        };
-        let walks: SmallVec<[Walk; 4]> = pieces.iter().map(walk).collect();
         let short = is_short(walks.iter().map(|walk| walk.nanoseconds(0)).sum());
         let done = short
             && at_once::run_step(&Call::on(output.engine(), &arrays, options), |pointers| {

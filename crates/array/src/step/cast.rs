@@ -1,16 +1,21 @@
 //! Loops that cast elements from one type to another by C's rules, which are NumPy's.
 //!
-//! Floating-point numbers to integers are left out: the result for one out of range depends on the compiler of NumPy. So are
-//! complex numbers to real ones, which are refused elsewhere, and half precision but for casts from and to single precision.
+//! Left out are floating-point numbers to integers, because the result for one out of range depends on the compiler of
+//! NumPy, complex numbers to real ones, which are refused elsewhere, and doubles and complex numbers to halves. Integers
+//! become halves by way of single precision, as NumPy's do.
 
 use super::halves;
 use super::kernel::StridedLoop;
 use crate::DType;
+use half::f16;
 use std::ffi::{c_char, c_void};
 
 /// Elements at most that a separate op casts before their use. More elements are cast by the loops, a piece at a time,
 /// which stays in the cache.
 const APART: usize = 1 << 14;
+
+/// Picoseconds for a half that is cast by itself, about.
+const BY_ONE: u16 = 3000;
 
 /// Whether a separate op casts an operand of this many elements.
 #[must_use]
@@ -73,7 +78,41 @@ macro_rules! others {
     )*};
 }
 
+/// Casts from and to half precision, by way of single precision.
+macro_rules! halves {
+    ($($number:ty),*) => {$(
+        impl As<f16> for $number {
+            #[inline]
+            fn c_cast(self) -> f16 {
+                f16::from_f32(self.c_cast())
+            }
+        }
+    )*};
+}
+
+impl As<f32> for f16 {
+    #[inline]
+    fn c_cast(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl As<f64> for f16 {
+    #[inline]
+    fn c_cast(self) -> f64 {
+        f64::from(self.to_f32())
+    }
+}
+
+impl As<Truth> for f16 {
+    #[inline]
+    fn c_cast(self) -> Truth {
+        Truth(u8::from(self.to_bits() & 0x7fff != 0))
+    }
+}
+
 integers!(i8, u8, i16, u16, i32, u32, i64, u64);
+halves!(i8, u8, i16, u16, i32, u32, i64, u64, Truth);
 numbers!(f32 => [f32, f64], f64 => [f32, f64]);
 others!(i8, u8, i16, u16, i32, u32, i64, u64, f32, f64);
 
@@ -140,6 +179,7 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
         ($source:ty: $($name:ident => $target:ty),*) => {
             match to {
                 $(DType::$name => cast::<$source, $target> as Function,)*
+                #[allow(unreachable_patterns)] // integers are cast to every type
                 _ => return None,
             }
         };
@@ -147,7 +187,7 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
     macro_rules! of_integer {
         ($source:ty) => {
             of!($source: Bool => Truth, Int8 => i8, UInt8 => u8, Int16 => i16, UInt16 => u16, Int32 => i32,
-                UInt32 => u32, Int64 => i64, UInt64 => u64, Float32 => f32, Float64 => f64,
+                UInt32 => u32, Int64 => i64, UInt64 => u64, Float16 => f16, Float32 => f32, Float64 => f64,
                 Complex64 => Complex<f32>, Complex128 => Complex<f64>)
         };
     }
@@ -162,8 +202,8 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
     }
     let function = match from {
         DType::Bool => of!(Truth: Int8 => i8, UInt8 => u8, Int16 => i16, UInt16 => u16, Int32 => i32, UInt32 => u32,
-            Int64 => i64, UInt64 => u64, Float32 => f32, Float64 => f64, Complex64 => Complex<f32>,
-            Complex128 => Complex<f64>),
+            Int64 => i64, UInt64 => u64, Float16 => f16, Float32 => f32, Float64 => f64,
+            Complex64 => Complex<f32>, Complex128 => Complex<f64>),
         DType::Int8 => of_integer!(i8),
         DType::UInt8 => of_integer!(u8),
         DType::Int16 => of_integer!(i16),
@@ -178,8 +218,12 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
         DType::Complex64 => of!(Complex<f32>: Complex128 => Complex<f64>),
         DType::Complex128 => of!(Complex<f64>: Complex64 => Complex<f32>),
         DType::Float16 if to == DType::Float32 => halves::to_single as Function,
-        DType::Float16 => return None,
+        DType::Float16 => {
+            of!(f16: Bool => Truth, Float64 => f64, Complex64 => Complex<f32>, Complex128 => Complex<f64>)
+        }
     };
+    let by_one = (from == DType::Float16 && to != DType::Float32) || (to == DType::Float16 && from != DType::Float32);
     // SAFETY: it touches only its operands, and takes any bytes for numbers.
-    unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) }.map(|kernel| kernel.with_effort(200))
+    let kernel = unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) };
+    kernel.map(|kernel| kernel.with_effort(if by_one { BY_ONE } else { 200 }))
 }

@@ -5,6 +5,7 @@
 //! | `ndarray`, `handle`, `moves` | the handle; its entry and the handle that it is a view of; the stand-in of a moved tensor. One type in three files |
 //! | `moving` | the moves of a tensor |
 //! | `operator`, `numpy` | Python's operators; NumPy's loops |
+//! | `part` | parts that keys name; other shapes |
 //! | `peek` | reads of values while a program is recorded |
 
 pub(crate) mod handle;
@@ -13,6 +14,7 @@ pub(crate) mod moving;
 mod ndarray;
 pub(crate) mod numpy;
 pub(crate) mod operator;
+pub(crate) mod part;
 mod peek;
 
 pub(crate) use ndarray::NDArray;

@@ -1,10 +1,11 @@
 //! The handle that Python has on an array. Its methods are in `face`.
 
 use super::handle::Handle;
+use super::raised;
 use crate::engine::Engine;
 use pyo3::prelude::*;
 use std::borrow::Cow;
-use weft_array::{Array, stands_for};
+use weft_array::{Array, DType, Layout, stands_for};
 
 /// An asynchronous n-dimensional array: operations on it push ops and return at once.
 ///
@@ -27,6 +28,14 @@ impl NDArray {
     /// A handle that the tape knows.
     pub(crate) fn with_tape(inner: Array, engine: Py<Engine>, tape: Handle) -> Self {
         Self { inner, engine, tape }
+    }
+
+    /// A view of an array's memory by this layout. The caller tells the tape.
+    #[inline]
+    pub(crate) fn view_of(of: &Bound<'_, Self>, layout: Layout, dtype: DType) -> PyResult<Self> {
+        let (py, own) = (of.py(), of.get());
+        let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
+        Ok(Self::with_tape(view, own.engine.clone_ref(py), Handle::view_of(of)))
     }
 
     #[inline]

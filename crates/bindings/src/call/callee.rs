@@ -1,9 +1,9 @@
 //! The core's record of an op: its plans, its ways, and its means of computing.
 
+use super::alike::{Alike, Memory};
 use super::entry::Named;
 use super::kind::{Kind, packed};
 use super::native::Native;
-use super::operators::forget_loops;
 use super::plan::Plan;
 use super::table::Table;
 use super::way::{Way, Ways, shape_of};
@@ -26,8 +26,6 @@ pub(super) struct Element {
     pub(super) ufunc: Py<PyAny>,
     /// The number of its operands.
     nin: usize,
-    /// The operator whose type slot may run its loops.
-    pub(super) operator: Option<usize>,
     pub(super) compares: bool,
     /// Its rule is the user's, not the ufunc's.
     pub(super) has_own_rule: bool,
@@ -58,11 +56,16 @@ pub(super) struct Facts {
 
 /// The part of an op that the core calls: the base of `weft.ops.Op`.
 #[pyclass(module = "weft._core", subclass, frozen)]
-pub(crate) struct Callee(Mutex<Facts>);
+#[derive(Default)]
+pub(crate) struct Callee {
+    /// The first look of a walk.
+    pub(super) alike: Alike,
+    facts: Mutex<Facts>,
+}
 
 impl Callee {
     pub(super) fn facts(&self) -> MutexGuard<'_, Facts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes facts, and drops the plans and ways derived from them.
@@ -83,7 +86,7 @@ impl Callee {
     #[new]
     #[pyo3(signature = (*_positional, **_named))]
     fn new(_positional: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> Self {
-        Self(Mutex::default())
+        Self::default()
     }
 
     /// Lets the inner loops of `ufunc` compute the op; if it `casts`, operands of other dtypes, too.
@@ -91,7 +94,6 @@ impl Callee {
         let element = Element {
             nin: ufunc.getattr(intern!(ufunc.py(), "nin"))?.extract()?,
             ufunc: ufunc.clone().unbind(),
-            operator: None,
             compares: false,
             has_own_rule,
             casts,
@@ -102,13 +104,13 @@ impl Callee {
         Ok(())
     }
 
-    /// Lets the type slot of an operator call the op and run its loops.
+    /// Lets the type slot of an operator call the op.
     fn _operate(slf: &Bound<'_, Self>, name: &str, compares: bool) -> PyResult<()> {
         let operator = number_of(name)?;
         let _ = OPERATED[operator].set(slf.py(), slf.clone().unbind()); // a second op is not called
         slf.get().change(|facts| {
             if let Some(element) = &mut facts.element {
-                (element.operator, element.compares) = (Some(operator), compares);
+                element.compares = compares;
             }
         });
         Ok(())
@@ -116,6 +118,8 @@ impl Callee {
 
     /// Says that the op has a new rule.
     fn _follow_rule(&self) {
+        self.alike.replace(Memory::Host);
+        self.alike.replace(Memory::Device);
         self.change(|facts| {
             if let Some(element) = &mut facts.element {
                 element.has_own_rule = true;
@@ -125,12 +129,10 @@ impl Callee {
 
     /// Lets a kind of device compute the op in its own way. Loops and native runs no longer serve the op there.
     fn _replace_on(&self, kind: &str) {
+        self.alike.replace(if kind == "cpu" { Memory::Host } else { Memory::Device });
         let gone = self.change(|facts| {
             if let Some(element) = &mut facts.element {
                 *(if kind == "cpu" { &mut element.host_replaced } else { &mut element.device_replaced }) = true;
-                if let Some(operator) = element.operator {
-                    forget_loops(operator, kind);
-                }
             }
             if kind == "cpu" { (facts.answer.take(), facts.native.take()) } else { (None, None) }
         });
@@ -186,8 +188,9 @@ impl Callee {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.alike.traverse(&visit)?;
         // The holder of the lock keeps the contents alive: nothing is garbage then.
-        let Ok(facts) = self.0.try_lock() else { return Ok(()) };
+        let Ok(facts) = self.facts.try_lock() else { return Ok(()) };
         if let Some(element) = &facts.element {
             visit.call(&element.ufunc)?;
         }
@@ -226,7 +229,7 @@ impl Callee {
         py: Python<'_>,
         kinds: &[Kind],
         operands: &[Bound<'_, PyAny>],
-        attributes: &Named<'_>,
+        attributes: &Named<'_, '_>,
     ) -> Known {
         let facts = self.facts();
         if let Some(element) = &facts.element {

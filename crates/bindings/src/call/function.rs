@@ -2,21 +2,51 @@
 
 use crate::interpreter::call::call_with;
 use pyo3::exceptions::PyException;
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use std::ffi::CStr;
 
 /// A function in place of a Python wrapper: a call makes no Python frame, and its errors go to `forgive`.
 ///
 /// ``forgive(name, function, args, kwargs, error)`` returns None to let the error stand, or a tuple of the result.
-#[pyclass(module = "weft._core", frozen, dict, weakref)]
+#[pyclass(module = "weft._core", frozen, dict, weakref, subclass)]
 pub(crate) struct ArrayFunction {
     name: Py<PyString>,
     function: Py<PyAny>,
     forgive: Py<PyAny>,
 }
+
+/// Adds the class as Python sees it, `ArrayFunction`: with CPython's mark of functions, whose methods are called with the
+/// instance as their first argument, and without an object for the pair. pyo3 has no word for that mark.
+pub(crate) fn add_array_function(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let (py, base) = (module.py(), module.py().get_type::<ArrayFunction>());
+    let mut slots = [
+        ffi::PyType_Slot { slot: ffi::Py_tp_doc, pfunc: DOC.as_ptr().cast_mut().cast() },
+        ffi::PyType_Slot { slot: 0, pfunc: std::ptr::null_mut() },
+    ];
+    #[allow(clippy::useless_conversion)] // on Windows, where both have 32 bits
+    let flags = u32::try_from(ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_METHOD_DESCRIPTOR).unwrap_or_default();
+    let mut spec = ffi::PyType_Spec {
+        name: c"weft._core.ArrayFunction".as_ptr(),
+        basicsize: 0, // the base's
+        itemsize: 0,
+        flags,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: attached; CPython copies what it needs of the specification. `__get__` of the base binds as the mark says.
+    let class =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpecWithBases(&raw mut spec, base.as_ptr()))? };
+    module.add("ArrayFunction", class)
+}
+
+const DOC: &CStr = c"ArrayFunction(name, function, forgive)
+--
+
+A function in place of a Python wrapper: a call makes no Python frame, and its errors go to `forgive`.";
 
 #[pymethods]
 impl ArrayFunction {

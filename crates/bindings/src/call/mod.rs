@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | entry | `entry` | which op, operands, attributes, places? |
 //! | operands | `kind` | are these arrays at home, and Python's numbers? |
+//! | loop | `alike` | are all operands of one dtype whose loop is known? |
 //! | facts | `callee` | does the op know this call already? |
 //! | plan | `plan` | element-wise: dtypes of the loop, by the operands' kinds |
 //! | way | `way`, `value` | any other op: attributes in normal form, avals of results, native run, by operands and attributes |
@@ -11,19 +12,19 @@
 //! | destination | `walk`, `native`, `on_device` | a loop, a native run, a kernel of a device, an answer of NumPy's at this moment |
 //! | note | `walk` | the recording's, the tape's |
 //!
-//! Operators come here from their type slots (`operators`). They look up a loop for operands of one dtype in a table of
-//! their own, because the walk would be half the price of `a + b`. ``x[key] = value`` comes from its own slot
-//! (`assign`), because its place exists already. Users' functions come from [`ArrayFunction`] (`function`).
+//! Operators come here from their type slots (`operators`). ``x[key]`` and ``x[key] = value`` come from their own slots
+//! (`indexing`), because their places are known. Users' functions come from [`ArrayFunction`] (`function`).
 //!
 //! A [`Callee`] keeps plans and ways, in tables with numbers as keys (`table`). Each plan or way costs one call of a
 //! rule in Python, and one of the function that makes a kernel ([`Native::by`]). All calls beyond the walk go to
 //! Python's `carry` unchanged: array-likes, places to write to, masks, devices without a loop, ops computed by a
 //! callable. Symbols go to `compose`.
 
-mod assign;
+mod alike;
 mod callee;
 mod entry;
 mod function;
+pub(crate) mod indexing;
 mod kind;
 mod native;
 pub(crate) mod on_device;
@@ -34,10 +35,9 @@ mod value;
 mod walk;
 mod way;
 
-pub(crate) use assign::assign;
 pub(crate) use callee::{Callee, set_carrier, set_composer};
 pub(crate) use entry::add_call;
-pub(crate) use function::ArrayFunction;
+pub(crate) use function::add_array_function;
 pub(crate) use native::Native;
 pub(crate) use operators::{binary, in_place, set_dispatch, unary};
 pub(crate) use plan::Plan;

@@ -34,7 +34,7 @@ pub(crate) fn cache_cuda_loop(
 }
 
 #[inline]
-fn kernels(py: Python<'_>, operator: Operator, left: DType, right: DType) -> PyResult<Option<&'static CudaLoop>> {
+fn kernels(py: Python<'_>, operator: Operator, left: DType, right: DType) -> PyResult<Option<&CudaLoop>> {
     let found = if left == right {
         operators::kernels(py, operator, left)?
     } else {

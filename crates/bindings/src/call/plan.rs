@@ -2,7 +2,6 @@
 
 use super::callee::{Callee, Element};
 use super::kind::Kind;
-use super::operators::enter_loop;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::pushes::Loop;
@@ -107,12 +106,13 @@ impl Plan {
             let asked = op.call_method1(intern!(py, "_dtypes_by_rule"), (representatives(py, kinds)?,))?;
             outputs = asked.try_iter()?.map(|dtype| dtypes::from_python(&dtype?)).collect::<PyResult<_>>()?;
         }
+        let has_one = outputs.len() == 1;
         let dtypes: SmallVec<[DType; 3]> = inputs.iter().copied().chain(outputs).collect();
         let exact = kinds.iter().zip(inputs).all(|(kind, of)| !kind.is_array() || *kind == Kind::Array(*of));
         let known = Loop::of(ufunc, &tuple(py, &dtypes)?)?.map(|found| Py::new(py, found)).transpose()?;
         let alike = inputs.iter().all(|dtype| *dtype == inputs[0]);
-        if let (Some(operator), Some(found), true) = (element.operator, &known, alike) {
-            enter_loop(operator, inputs[0], *dtypes.last().unwrap_or(&inputs[0]), found.bind(py));
+        if let (Some(found), true, false, None) = (&known, exact && alike && has_one, element.has_own_rule, dtype) {
+            op.get().alike.enter(inputs[0], found.clone_ref(py));
         }
         let on_host = |of: &Option<Py<Loop>>| of.as_ref().filter(|_| !element.host_replaced).map(|of| of.clone_ref(py));
         let native = if exact { on_host(&known) } else { None };

@@ -56,12 +56,12 @@ impl Value {
 }
 
 /// Attributes as values; None if one is of another class.
-pub(super) fn values(attributes: &Named<'_>) -> Option<Values> {
-    attributes.iter().map(|(name, value)| Some((name.clone().unbind(), Value::of(value, DEPTH)?))).collect()
+pub(super) fn values(attributes: &Named<'_, '_>) -> Option<Values> {
+    attributes.iter().map(|(name, value)| Some(((**name).clone().unbind(), Value::of(value, DEPTH)?))).collect()
 }
 
 /// Whether the attributes have these values.
-pub(super) fn are(attributes: &Named<'_>, known: &Values) -> bool {
+pub(super) fn are(attributes: &Named<'_, '_>, known: &Values) -> bool {
     attributes.len() == known.len()
         && attributes.iter().zip(known).all(|((name, value), (known_name, known))| {
             (name.is(known_name)

@@ -1,5 +1,6 @@
 //! The walk itself.
 
+use super::alike::Memory;
 use super::callee::{self, Callee, Known, carrier};
 use super::entry::{Asked, Given, Named, dictionary};
 use super::kind::{Kind, Kinds};
@@ -20,9 +21,9 @@ use weft_array::{
     Array, DType, Operand, Scalar, Shape, broadcast_shapes, cast_loop, is_cast_apart, push_elementwise, recording,
 };
 
-/// Pushes a call's op, and returns its results.
-pub(super) fn call<'py>(asked: &Asked<'py>) -> PyResult<Bound<'py, PyAny>> {
-    let Asked { op, operands, attributes, out, engine } = asked;
+/// Pushes a call's op over these operands, and returns its results.
+pub(super) fn call<'py>(asked: &Asked<'_, 'py>, operands: &Given<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let Asked { op, attributes, out, engine, .. } = asked;
     let py = op.py();
     if out.is_none() {
         if let Some(result) = walk(op, operands, attributes)? {
@@ -32,9 +33,9 @@ pub(super) fn call<'py>(asked: &Asked<'py>) -> PyResult<Bound<'py, PyAny>> {
     let compose = callee::composer(operands)?;
     let operands = PyTuple::new(py, operands)?;
     if let Some(compose) = compose {
-        return compose.call1((op, operands, dictionary(py, attributes)?, out.as_ref()));
+        return compose.call1((op, operands, dictionary(py, attributes)?, *out));
     }
-    carrier(py)?.carry.bind(py).call1((op, operands, dictionary(py, attributes)?, out.as_ref(), engine.as_ref()))
+    carrier(py)?.carry.bind(py).call1((op, operands, dictionary(py, attributes)?, *out, *engine))
 }
 
 /// The results of a call within the core's knowledge; None for any other one.
@@ -42,10 +43,26 @@ pub(super) fn call<'py>(asked: &Asked<'py>) -> PyResult<Bound<'py, PyAny>> {
 fn walk<'py>(
     op: &Bound<'py, Callee>,
     given: &Given<'py>,
-    attributes: &Named<'py>,
+    attributes: &Named<'_, 'py>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let Some(kinds) = given.iter().map(Kind::of).collect::<Option<Kinds>>() else { return Ok(None) };
-    let Some(first) = first_of(given) else { return Ok(None) };
+    let mut arrays = given.iter().filter_map(|operand| operand.cast::<NDArray>().ok());
+    let Some(first) = arrays.next() else { return Ok(None) };
+    let mut kinds = Kinds::new();
+    for operand in given {
+        match Kind::of(operand) {
+            Some(kind) => kinds.push(kind),
+            None => return Ok(None),
+        }
+    }
+    if attributes.is_empty()
+        && let Some(result) = by_dtype(op, given.iter(), first.get())?
+    {
+        told(op, given, &result)?;
+        return Ok(Some(result.into_any()));
+    }
+    if !arrays.all(|other| is_beside(first.get(), other.get())) {
+        return Ok(None);
+    }
     let way = match op.get().known(op.py(), &kinds, given, attributes) {
         Known::Nothing => return Ok(None),
         Known::Plan(plan) => return Ok(by_plan(op, given, first, &kinds, plan.get())?.map(Bound::into_any)),
@@ -66,34 +83,126 @@ fn walk<'py>(
 }
 
 /// The result of an operator's op for two operands, if the walk knows the call.
-pub(crate) fn operated<'py>(
+pub(super) fn operated<'py>(
     operator: Operator,
     operands: [&Bound<'py, PyAny>; 2],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = operands[0].py();
-    let Some(op) = callee::operated(py, operator) else { return Ok(None) };
-    // A power with a number as its exponent may be computed by another op.
-    if operator == Operator::Pow && operands[1].cast::<NDArray>().is_err() {
-        return Ok(None);
+    let Some(op) = callee::operated(operands[0].py(), operator) else { return Ok(None) };
+    walk(op, &operands.map(Bound::clone), &Named::new())
+}
+
+/// Whether an array has the engine of another one, and the same kind of memory.
+#[inline]
+fn is_beside(own: &NDArray, other: &NDArray) -> bool {
+    other.owner().get().inner.is_same(&own.owner().get().inner)
+        && other.inner.buffer().is_elsewhere() == own.inner.buffer().is_elsewhere()
+}
+
+/// The result of an element-wise op over operands that all have the dtype of the array `first`, on the host. The tape
+/// is not told. None for any other call.
+#[inline]
+pub(super) fn by_dtype<'a, 'py: 'a>(
+    op: &Bound<'py, Callee>,
+    given: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    first: &NDArray,
+) -> PyResult<Option<Bound<'py, NDArray>>> {
+    match op.get().alike.find(Memory::Host, first.inner.dtype()) {
+        Some(of) => by_loop(op.py(), of.get(), given, first),
+        None => Ok(None),
     }
-    let given: Given<'_> = operands.into_iter().cloned().collect();
-    walk(op, &given, &Named::new())
+}
+
+/// Operands as a loop takes them, and the shape of its result if that is not the first array's.
+type Operands<'a> = (SmallVec<[Operand<'a>; 3]>, Option<Shape>);
+
+/// Arrays on the host of one engine and numbers as operands of a loop; None if they are not of its dtypes, or do not
+/// broadcast.
+#[inline]
+fn taken<'a, 'py: 'a>(
+    of: &Loop,
+    given: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    first: &NDArray,
+) -> Option<Operands<'a>> {
+    let (mut operands, mut common) = (SmallVec::<[Operand<'_>; 3]>::new(), None::<Shape>);
+    for operand in given {
+        let dtype = *of.dtypes.get(operands.len())?;
+        let Ok(array) = operand.cast::<NDArray>() else {
+            operands.push(Operand::Scalar(scalar(operand, dtype)?, dtype));
+            continue;
+        };
+        let own = array.get();
+        if own.inner.dtype() != dtype
+            || own.tape.is_moved()
+            || own.inner.buffer().is_elsewhere()
+            || !own.owner().get().inner.is_same(&first.owner().get().inner)
+        {
+            return None;
+        }
+        if common.is_some() || !own.inner.layout().is_shaped_like(first.inner.layout()) {
+            let before = common.as_ref().unwrap_or(&first.inner.layout().shape);
+            common = Some(broadcast_shapes(before, &own.inner.layout().shape)?);
+        }
+        operands.push(Operand::Array(&own.inner));
+    }
+    (operands.len() == of.kernel.inputs() && of.kernel.outputs() == 1).then_some((operands, common))
+}
+
+/// Pushes a loop over operands of its dtypes into a new array, of which the tape is not told.
+#[inline]
+fn by_loop<'a, 'py: 'a>(
+    py: Python<'py>,
+    of: &Loop,
+    given: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    first: &NDArray,
+) -> PyResult<Option<Bound<'py, NDArray>>> {
+    let Some((operands, common)) = taken(of, given, first) else { return Ok(None) };
+    let dtype = of.dtypes[operands.len()];
+    let output = match common {
+        None => Array::like(&first.inner, dtype),
+        Some(shape) => Array::empty(first.inner.engine(), &shape, dtype),
+    };
+    let output = output.map_err(|error| raised(py, error))?;
+    first.owner().get().wait_for_room(py, output.bytes() as u64)?;
+    push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
+        .map_err(|error| raised(py, error))?;
+    Bound::new(py, NDArray::new(output, first.owner().clone_ref(py))).map(Some)
+}
+
+/// Pushes an operator's loop over an array on the host and another operand into the array itself. False: it has
+/// another dtype or shape than the result, and nothing was pushed.
+#[inline]
+pub(super) fn into_itself<'py>(
+    op: &Bound<'py, Callee>,
+    target: &Bound<'py, NDArray>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<bool> {
+    let (py, own) = (op.py(), target.get());
+    let Some(of) = op.get().alike.find(Memory::Host, own.inner.dtype()).map(Py::get) else { return Ok(false) };
+    let Some((operands, common)) = taken(of, [target.as_any(), other].into_iter(), own) else { return Ok(false) };
+    let shape = &own.inner.layout().shape;
+    if of.dtypes[2] != own.inner.dtype() || common.is_some_and(|common| common != *shape) {
+        return Ok(false);
+    }
+    own.owner().get().wait_for_room(py, own.inner.bytes() as u64)?;
+    push_elementwise(of.kernel, &[&own.inner], &operands, Loop::options(py, &own.inner, &of.name))
+        .map_err(|error| raised(py, error))?;
+    Ok(true)
 }
 
 /// The other operand of an in-place operator, cast to the dtype of its computation, if the target and the result have
 /// that dtype, too. None if no cast is needed, or if more than a cast is.
-pub(crate) fn cast_for<'py>(
+pub(super) fn cast_for<'py>(
+    op: &Bound<'py, Callee>,
     target: &Bound<'py, NDArray>,
     other: &Bound<'py, PyAny>,
-    operator: Operator,
 ) -> PyResult<Option<Bound<'py, NDArray>>> {
     let (py, own) = (target.py(), target.get());
-    let (Some(op), Ok(array)) = (callee::operated(py, operator), other.cast::<NDArray>()) else { return Ok(None) };
-    let given: Given<'_> = [target.as_any(), other].into_iter().cloned().collect();
-    let Some(kinds) = given.iter().map(Kind::of).collect::<Option<Kinds>>() else { return Ok(None) };
+    let Ok(array) = other.cast::<NDArray>() else { return Ok(None) };
+    let kinds = [Kind::of(target.as_any()), Kind::of(other)].into_iter().collect::<Option<Kinds>>();
+    let Some(kinds) = kinds.filter(|_| is_beside(own, array.get())) else { return Ok(None) };
     let dtype = own.inner.dtype();
     let unseen = own.inner.buffer().is_host() && !recording::is_open() && !own.owner().get().inner.is_observed();
-    if !unseen || first_of(&given).is_none() || kinds[1] == Kind::Array(dtype) {
+    if !unseen || kinds[1] == Kind::Array(dtype) {
         return Ok(None);
     }
     let Some(plan) = Callee::plan(op, &kinds, None)? else { return Ok(None) };
@@ -124,19 +233,6 @@ impl Ready<'_, '_> {
     }
 }
 
-/// The first array among the operands, if all arrays have one engine and one kind of memory; None otherwise.
-fn first_of<'a, 'py>(given: &'a Given<'py>) -> Option<&'a Bound<'py, NDArray>> {
-    let mut arrays = given.iter().filter_map(|operand| operand.cast::<NDArray>().ok());
-    let first = arrays.next()?;
-    let own = first.get();
-    let is_beside = |other: &Bound<'_, NDArray>| {
-        let other = other.get();
-        other.owner().get().inner.is_same(&own.owner().get().inner)
-            && other.inner.buffer().is_elsewhere() == own.inner.buffer().is_elsewhere()
-    };
-    arrays.all(is_beside).then_some(first)
-}
-
 /// Pushes an element-wise op by its plan's loop.
 fn by_plan<'py>(
     op: &Bound<'py, Callee>,
@@ -151,13 +247,16 @@ fn by_plan<'py>(
     if is_elsewhere {
         return on_device(op, given, own, plan, *result);
     }
-    let (of, casts) = match (&plan.native, &plan.after_casts) {
-        (Some(of), _) => (of.get(), false),
-        (None, Some(of)) => (of.get(), true),
-        (None, None) => return Ok(None),
-    };
+    if let Some(of) = &plan.native {
+        let result = by_loop(py, of.get(), given.iter(), own)?;
+        if let Some(result) = &result {
+            told(op, given, result)?;
+        }
+        return Ok(result);
+    }
     // A cast is a step of its own. A recorded call is one step, and so is an event of a trace.
-    if casts && (recording::is_open() || own.owner().get().inner.is_observed()) {
+    let Some(of) = plan.after_casts.as_ref().map(Py::get) else { return Ok(None) };
+    if recording::is_open() || own.owner().get().inner.is_observed() {
         return Ok(None);
     }
     let Some(shape) = shape_of(given) else { return Ok(None) };
@@ -165,7 +264,7 @@ fn by_plan<'py>(
     for ((operand, kind), dtype) in given.iter().zip(kinds).zip(plan.of_inputs()) {
         ready.push(match (operand.cast::<NDArray>(), kind) {
             (Ok(array), Kind::Array(from)) if from == dtype => Ready::Array(array),
-            (Ok(array), _) if casts && is_cast_apart(array.get().inner.layout().size()) => {
+            (Ok(array), _) if is_cast_apart(array.get().inner.layout().size()) => {
                 let Some(kernel) = cast_loop(array.get().inner.dtype(), *dtype) else { return Ok(None) };
                 Ready::Cast(cast_apart(py, array.get(), kernel, *dtype)?)
             }
@@ -181,7 +280,9 @@ fn by_plan<'py>(
         ready.iter().zip(plan.of_inputs()).map(|(operand, dtype)| operand.operand(*dtype)).collect();
     push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
         .map_err(|error| raised(py, error))?;
-    noted(op, given, NDArray::new(output, own.owner().clone_ref(py)), || Ok(Attributes::None)).map(Some)
+    let result = Bound::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
+    told(op, given, &result)?;
+    Ok(Some(result))
 }
 
 /// Pushes a device's kernel for a loop.
@@ -203,8 +304,7 @@ fn on_device<'py>(
     }
     let output = Bound::new(py, fresh_beside(py, first, &shape, result)?)?;
     of.get().push(&PyTuple::new(py, [&output])?, &PyTuple::new(py, given)?)?;
-    let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
-    short::noted_handle(op.as_any(), || Ok(Attributes::None), &given, &output)?;
+    told(op, given, &output)?;
     Ok(Some(output))
 }
 
@@ -221,18 +321,14 @@ fn shape_of(given: &Given<'_>) -> Option<Shape> {
     Some(shape)
 }
 
-/// A handle of a new array. The tape is told of it.
+/// Tells the tape of the result of an element-wise op.
 #[inline]
-fn noted<'py>(
-    op: &Bound<'py, Callee>,
-    given: &Given<'py>,
-    result: NDArray,
-    attributes: impl FnOnce() -> PyResult<Attributes>,
-) -> PyResult<Bound<'py, NDArray>> {
-    let result = Bound::new(op.py(), result)?;
+fn told<'py>(op: &Bound<'py, Callee>, given: &Given<'py>, result: &Bound<'py, NDArray>) -> PyResult<()> {
+    if !given.iter().any(short::is_known) {
+        return Ok(());
+    }
     let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
-    short::noted_handle(op.as_any(), attributes, &given, &result)?;
-    Ok(result)
+    short::noted_handle(op.as_any(), || Ok(Attributes::None), &given, result)
 }
 
 /// Pushes an op without a ufunc by the core's run, or has NumPy answer it.
@@ -275,9 +371,11 @@ fn by_run<'py>(
     if let Some(before) = before {
         note_call(op.as_any(), way.attributes(py)?.as_any(), before);
     }
-    let references: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
-    let attributes = || Ok(Attributes::Known(way.attributes(py)?.into_any().unbind()));
-    short::noted_handles(op.as_any(), attributes, &references, &results)?;
+    if given.iter().any(short::is_known) {
+        let references: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
+        let attributes = || Ok(Attributes::Known(way.attributes(py)?.into_any().unbind()));
+        short::noted_handles(op.as_any(), attributes, &references, &results)?;
+    }
     if results.len() == 1 {
         return Ok(results.pop().map(Bound::into_any));
     }

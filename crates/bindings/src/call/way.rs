@@ -1,7 +1,7 @@
 //! How an op without a ufunc runs for operands of some shapes and kinds, with some attributes.
 
 use super::callee::{Callee, carrier};
-use super::entry::{Named, dictionary, named};
+use super::entry::{Named, dictionary};
 use super::kind::Kind;
 use super::native::Run;
 use super::table::Table;
@@ -13,7 +13,7 @@ use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{DType, Shape};
 
@@ -101,7 +101,7 @@ impl Ways {
         &self,
         py: Python<'_>,
         operands: impl Iterator<Item = (Kind, &'a [usize])> + Clone,
-        attributes: &Named<'_>,
+        attributes: &Named<'_, '_>,
     ) -> Option<Py<Way>> {
         let alike = self.by_operands.get(&hash(operands.clone()))?;
         let is = |way: &Way| {
@@ -166,7 +166,7 @@ pub(super) fn make<'py>(
     op: &Bound<'py, Callee>,
     operands: &[Bound<'py, PyAny>],
     outlines: Outlines,
-    attributes: &Named<'py>,
+    attributes: &Named<'_, 'py>,
     generation: u64,
 ) -> PyResult<Py<Way>> {
     let py = op.py();
@@ -204,9 +204,12 @@ pub(crate) fn way_of<'py>(
     attributes: &Bound<'py, PyDict>,
 ) -> PyResult<Py<Way>> {
     let operands: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
-    let (Some(outlines), Some(attributes)) = (outlines(&operands), named(attributes)) else {
+    let pairs: Option<SmallVec<[(Bound<'_, PyString>, Bound<'_, PyAny>); 5]>> =
+        attributes.iter().map(|(name, value)| Some((name.cast_into::<PyString>().ok()?, value))).collect();
+    let (Some(outlines), Some(pairs)) = (outlines(&operands), pairs) else {
         return Err(errors::argument_type(op.py(), "an op is called over arrays and numbers"));
     };
+    let attributes = pairs.iter().map(|(name, value)| (name.as_borrowed(), value.as_borrowed())).collect();
     let generation = {
         let facts = op.get().facts();
         if let Some(way) = facts.ways.find(op.py(), shown(&outlines), &attributes) {

@@ -4,7 +4,6 @@ mod engine;
 mod ndarray;
 pub(crate) mod nested;
 mod operand;
-mod part;
 pub(crate) mod process;
 pub(crate) mod recover;
 pub(crate) mod scope;

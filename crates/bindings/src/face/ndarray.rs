@@ -4,8 +4,7 @@
 //!
 //! | words | for |
 //! |---|---|
-//! | `_part`, `_shown`, `_reshaped`, `_flipped`, `_strided` | views; the caller tells the tape |
-//! | `_assign` | a write to a view |
+//! | `_part`, `_reshaped`, `_flipped`, `_strided` | views; the caller tells the tape |
 //! | `_element`, `_values`, `_storage` | the one element, all values, the memory |
 //! | `_device`, `_elsewhere`, `_offset`, `_contiguous`, `_shares_buffer` | where the elements lie, and how |
 //! | `_place` | the number of its device, set by the copy or the call that makes it |
@@ -14,13 +13,12 @@
 //! | `_now`, `_was`, `_become` | tensors that move: the handle that stands for it, one on old memory, the move |
 
 use super::operand::Taken;
-use super::part;
-use crate::array::handle::Handle;
+use crate::array::NDArray;
 use crate::array::moves::{self, now};
 use crate::array::moving;
 use crate::array::operator::Operator;
-use crate::array::{NDArray, raised};
-use crate::call::{assign, binary, in_place, unary};
+use crate::array::part;
+use crate::call::{binary, in_place, indexing, unary};
 use crate::engine::Engine;
 use crate::interpreter::arguments;
 use crate::interpreter::devices;
@@ -34,14 +32,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::ffi::c_int;
-use weft_array::{Array, DType, Layout, recording};
-
-/// A view of an array's memory by this layout. Who makes it tells the tape.
-fn view_of(of: &Bound<'_, NDArray>, layout: Layout, dtype: DType) -> PyResult<NDArray> {
-    let (py, own) = (of.py(), of.get());
-    let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
-    Ok(NDArray::with_tape(view, own.engine.clone_ref(py), Handle::view_of(of)))
-}
+use weft_array::{Layout, recording};
 
 #[pymethods]
 #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
@@ -265,6 +256,22 @@ impl NDArray {
         in_place(slf, &other.0, Operator::Pow)
     }
 
+    #[inline]
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        indexing::get(slf, key)
+    }
+
+    #[inline]
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        indexing::set(slf, key, value)
+    }
+
+    fn __delitem__(slf: &Bound<'_, Self>, _key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let shape = slf.get().shape(slf.py())?;
+        let message = format!("cannot delete array elements: the array has the shape {shape}");
+        Err(errors::argument_value(slf.py(), &message))
+    }
+
     /// By identity, as of torch's tensors: `asyncio.gather` keeps its awaitables in a dict.
     fn __hash__(slf: &Bound<'_, Self>) -> usize {
         slf.as_ptr().addr() >> 4 // objects begin at multiples of 16
@@ -421,7 +428,7 @@ impl NDArray {
             return Err(errors::argument_value(slf.py(), "shape and strides must be equally long"));
         }
         let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
-        view_of(slf, layout, dtype)
+        Self::view_of(slf, layout, dtype)
     }
 
     /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
@@ -433,7 +440,7 @@ impl NDArray {
                 return Ok(None);
             }
             let Some(layout) = part::reshaped(&own.inner, shape) else { return Ok(None) };
-            view_of(slf, layout, own.inner.dtype()).map(Some)
+            Self::view_of(slf, layout, own.inner.dtype()).map(Some)
         })
     }
 
@@ -445,32 +452,7 @@ impl NDArray {
             return done;
         }
         let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };
-        view_of(slf, part, own.inner.dtype()).map(Some)
-    }
-
-    /// Pushes ``x[key] = value`` for a key of integers, slices and None, and a value that needs no cast. Answers whether it has.
-    fn _assign(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let own = slf.get();
-        if own.tape.is_moved() {
-            return Ok(false);
-        }
-        match part::named(own.inner.layout(), key)? {
-            Some(part) => assign(slf, part, value),
-            None => Ok(false),
-        }
-    }
-
-    /// The same, but an element is a copy: later writes do not change it.
-    fn _shown(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<Self>>> {
-        let py = slf.py();
-        let Some(part) = Self::_part(slf, key)? else { return Ok(None) };
-        if !part.inner.layout().shape.is_empty() {
-            return Py::new(py, part).map(Some);
-        }
-        let part = Bound::new(py, part)?;
-        let copy = Bound::new(py, memory::fresh_beside(py, part.get(), &[], part.get().inner.dtype())?)?;
-        memory::copy_elements(&copy, &part)?;
-        Ok(Some(copy.unbind()))
+        Self::view_of(slf, part, own.inner.dtype()).map(Some)
     }
 
     /// The view with the axes in reversed order. Who calls it tells the tape.
@@ -480,7 +462,7 @@ impl NDArray {
             let mut layout = own.inner.layout().clone();
             layout.shape.reverse();
             layout.strides.reverse();
-            view_of(slf, layout, own.inner.dtype())
+            Self::view_of(slf, layout, own.inner.dtype())
         })
     }
 

@@ -113,20 +113,7 @@ fn note_entries(
     note(py, op.clone().unbind(), attributes, seen, results, &|at| reads(mask, RESULTS + at), 0)
 }
 
-/// The same of one result, as the short ways make it.
-#[inline]
-pub(crate) fn noted<'py>(
-    op: &Bound<'py, PyAny>,
-    attributes: impl FnOnce() -> PyResult<Attributes>,
-    operands: &[&Bound<'py, PyAny>],
-    result: NDArray,
-) -> PyResult<Py<NDArray>> {
-    let result = Bound::new(op.py(), result)?;
-    noted_handle(op, attributes, operands, &result)?;
-    Ok(result.unbind())
-}
-
-/// The same of a result that has its handle.
+/// Notes the same, if the tape may know an operand.
 #[inline]
 pub(crate) fn noted_handle<'py>(
     op: &Bound<'py, PyAny>,
@@ -158,14 +145,14 @@ pub(crate) fn note_operator(
     py: Python<'_>,
     operator: Operator,
     operands: [Option<&Bound<'_, PyAny>>; 2],
-    result: &Py<NDArray>,
+    result: &Bound<'_, NDArray>,
 ) -> PyResult<()> {
     note_rule(py, OPERATOR_RULES[operator as usize].get(), operands, result)
 }
 
 /// Notes `result = array ** 2`.
 #[cold]
-pub(crate) fn note_square(array: &Bound<'_, NDArray>, result: &Py<NDArray>) -> PyResult<()> {
+pub(crate) fn note_square(array: &Bound<'_, NDArray>, result: &Bound<'_, NDArray>) -> PyResult<()> {
     note_rule(array.py(), SQUARE.get(), [Some(array.as_any()), None], result)
 }
 
@@ -173,7 +160,7 @@ fn note_rule(
     py: Python<'_>,
     rule: Option<&Rule>,
     operands: [Option<&Bound<'_, PyAny>>; 2],
-    result: &Py<NDArray>,
+    result: &Bound<'_, NDArray>,
 ) -> PyResult<()> {
     let Some(rule) = rule else { return Ok(()) };
     if !has_gradient(result.get().inner.dtype()) {
@@ -183,8 +170,15 @@ fn note_rule(
     let Some(entries) = entries(py, &operands)? else { return Ok(()) };
     let mask = of_wanted(rule.reads.into_iter(), &entries);
     let seen = inputs(py, &operands, entries, mask)?;
-    let results = [result.bind(py).clone()];
-    note(py, rule.op.clone_ref(py), Attributes::None, seen, &results, &|at| reads(mask, RESULTS + at), 0)
+    note(
+        py,
+        rule.op.clone_ref(py),
+        Attributes::None,
+        seen,
+        std::slice::from_ref(result),
+        &|at| reads(mask, RESULTS + at),
+        0,
+    )
 }
 
 /// Notes, if the tape listens, that `result` is the view of `x` that `op` gives by its attributes; without them, by its shape.

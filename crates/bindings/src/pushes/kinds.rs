@@ -92,7 +92,7 @@ pub(crate) fn to_host(py: Python<'_>, engine: &Py<Engine>, array: &Array) -> PyR
 }
 
 /// Pushes a copy of elements to, from or between devices, by the backend of their kind.
-pub(super) fn copy(py: Python<'_>, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
+pub(crate) fn copy(py: Python<'_>, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
     py.import("weft._call.backends")?.getattr("copy_elements")?.call1((output, x)).map(drop)
 }
 

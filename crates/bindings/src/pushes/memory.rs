@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_array::{
     Array, Buffer, DType, Layout, Operand, Ownership, Pinned, Shape, StridedLoop, Strides, copy_loop, granted,
-    push_elementwise, recording,
+    known_devices, push_elementwise, recording,
 };
 use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
@@ -234,18 +234,25 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
     if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
         return kinds::copy(py, &output, &x);
     }
-    to.owner().get().wait_for_room(py, 0)?;
-    let kernel = copy_loop(to.inner.dtype());
-    let lane = if to.inner.device() == from.inner.device() { DeviceLane::Compute } else { DeviceLane::Copy };
-    let options = PushOptions {
-        device: Device { lane, ..Device::default() },
-        note: trace::of_arrays(py, to.inner.engine(), Kind::Copy, "copy"),
-        ..PushOptions::default()
-    };
-    push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], options)
-        .map_err(|error| raised(py, error))?;
+    copy_on_host(py, to.owner().get(), &to.inner, &from.inner)?;
     record::wrote(py, to);
     Ok(())
+}
+
+/// The same between arrays of an engine and of one dtype in the host's memory. The tape is not told.
+pub(crate) fn copy_on_host(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> PyResult<()> {
+    engine.wait_for_room(py, 0)?;
+    let buffers = [Some(to.buffer()), Some(from.buffer())];
+    let lane = match known_devices(&buffers)[..] {
+        [one, other] if one.unwrap_or(0) != other.unwrap_or(0) => DeviceLane::Copy,
+        _ => DeviceLane::Compute,
+    };
+    let options = PushOptions {
+        device: Device { lane, ..Device::default() },
+        note: trace::of_arrays(py, to.engine(), Kind::Copy, "copy"),
+        ..PushOptions::default()
+    };
+    push_elementwise(copy_loop(to.dtype()), &[to], &[Operand::Array(from)], options).map_err(|error| raised(py, error))
 }
 
 /// Bytes of arrays in this process, without those below 4 KiB: allocated, in_use, cached, peak.

@@ -13,7 +13,7 @@ mod numbers;
 mod operator;
 mod pieces;
 mod request;
-mod rows;
+pub(crate) mod rows;
 mod sort;
 mod strided;
 
@@ -30,6 +30,5 @@ pub(crate) use numbers::{fresh_diagonal, fresh_range, fresh_spaced};
 pub(crate) use operator::Operator;
 pub(crate) use pieces::{join, roll, search};
 pub(crate) use request::Request;
-pub(crate) use rows::fresh_rows;
 pub(crate) use sort::kernel_sort;
 pub(crate) use strided::Loop;

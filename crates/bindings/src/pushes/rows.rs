@@ -1,4 +1,4 @@
-//! The short way for `x[key]` with a key that is an array.
+//! `x[key]` with a key that is an array.
 
 use crate::array::moves::now;
 use crate::array::{NDArray, raised};
@@ -14,12 +14,11 @@ use weft_engine::trace::Kind;
 
 /// A new array of the rows of `x` that a key selects, an array of int64 or a mask. None for calls that need more than a
 /// look at both. The tape hears it as `op`; for a mask it needs the positions, which are found elsewhere.
-#[pyfunction]
-pub(crate) fn fresh_rows(
-    x: &Bound<'_, NDArray>,
-    key: &Bound<'_, NDArray>,
-    op: &Bound<'_, PyAny>,
-) -> PyResult<Option<Py<NDArray>>> {
+pub(crate) fn picked<'py>(
+    x: &Bound<'py, NDArray>,
+    key: &Bound<'py, NDArray>,
+    op: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, NDArray>>> {
     let (x, key) = (now(x), now(key));
     let (py, own) = (x.py(), x.get());
     let owner = own.owner().get();
@@ -36,6 +35,7 @@ pub(crate) fn fresh_rows(
         made.set_item(intern!(py, "key"), (intern!(py, "array"),))?;
         Ok(Attributes::Known(made.into_any().unbind()))
     };
-    let result = NDArray::new(picked, own.owner().clone_ref(py));
-    short::noted(op, attributes, &[x.as_any(), key.as_any()], result).map(Some)
+    let result = Bound::new(py, NDArray::new(picked, own.owner().clone_ref(py)))?;
+    short::noted_handle(op, attributes, &[x.as_any(), key.as_any()], &result)?;
+    Ok(Some(result))
 }

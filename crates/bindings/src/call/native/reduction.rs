@@ -9,8 +9,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::OnceLock;
 use weft_array::{
-    Array, DType, Layout, Operand, Scalar, Shape, StridedLoop, cast_loop, push_elementwise, push_reduce, recording,
+    Array, DType, Layout, Operand, RowReduction, Scalar, Shape, StridedLoop, cast_loop, push_elementwise, push_reduce,
+    recording,
 };
 
 /// Elements up to which a reduction casts all of them first; NumPy does so piece by piece.
@@ -46,6 +48,8 @@ impl Measure {
 pub(in crate::call) struct Reduction {
     of: Py<Loop>,
     over: Axes,
+    /// The reduction of arrays that lie row after row.
+    of_rows: OnceLock<RowReduction>,
     casts: Option<StridedLoop>,
     before: Before,
     /// The divisor of the result.
@@ -103,7 +107,8 @@ impl Reduction {
         let Some(of) = loop_of(py, of, dtype, 3)? else { return Ok(None) };
         #[allow(clippy::cast_precision_loss)] // NumPy divides by it, too
         let count = over.iter().map(|at| shape[*at]).product::<usize>() as f64;
-        let mut made = Self { of, over, casts, before: Before::Elements, divide: None, root: None };
+        let mut made =
+            Self { of, over, of_rows: OnceLock::new(), casts, before: Before::Elements, divide: None, root: None };
         match measure {
             Measure::Elements => {}
             Measure::Mean => made.divide = named("true_divide")?.map(|divide| (divide, count)),
@@ -164,7 +169,7 @@ impl Reduction {
                 let kept: Shape =
                     (0..shape.len()).map(|at| if self.over.contains(&at) { 1 } else { shape[at] }).collect();
                 let (middle, off) = (room_beside(py, x, &kept, dtype)?, room_beside(py, x, shape, dtype)?);
-                reduce(py, self.of.get(), &middle, from, &self.over)?;
+                self.reduce(py, &middle, from)?;
                 elements(divide.get(), &middle, &[Operand::Array(&middle), number(*count)])?;
                 elements(subtract.get(), &off, &[Operand::Array(from), Operand::Array(&middle)])?;
                 elements(multiply.get(), &off, &[Operand::Array(&off), Operand::Array(&off)])?;
@@ -172,7 +177,7 @@ impl Reduction {
             }
         };
         result.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
-        reduce(py, self.of.get(), to, before.as_ref().unwrap_or(from), &self.over)?;
+        self.reduce(py, to, before.as_ref().unwrap_or(from))?;
         if let Some((divide, count)) = &self.divide {
             elements(divide.get(), to, &[Operand::Array(to), number(*count)])?;
         }
@@ -180,6 +185,37 @@ impl Reduction {
             elements(root.get(), to, &[Operand::Array(to)])?;
         }
         Ok(true)
+    }
+
+    /// Pushes the reduction itself, over axes that the result may lack.
+    fn reduce(&self, py: Python<'_>, to: &Array, from: &Array) -> PyResult<()> {
+        let of = self.of.get();
+        let options = Loop::options(py, to, of.reduction());
+        if let Some(rows) = self.of_rows.get()
+            && rows.takes(to, from)
+            && !recording::is_open()
+        {
+            return rows.push(to, from, options).map_err(|error| raised(py, error));
+        }
+        let layout = to.layout();
+        let kept;
+        let target = if layout.shape.len() == from.layout().shape.len() {
+            to
+        } else {
+            let item = to.dtype().size().cast_signed();
+            let mut rest = layout.shape.iter().copied().zip(layout.strides.iter().copied());
+            let each = (0..from.layout().shape.len())
+                .map(|at| if self.over.contains(&at) { (1, item) } else { rest.next().unwrap_or((1, item)) });
+            let (shape, strides) = each.unzip();
+            let layout = Layout { shape, strides, offset: layout.offset };
+            kept = Array::on(to.buffer().clone(), layout, to.dtype()).map_err(|error| raised(py, error))?;
+            &kept
+        };
+        if from.is_contiguous() && target.is_contiguous() {
+            let rows = RowReduction::new(of.kernel, of.identity, target, from, &self.over);
+            let _ = self.of_rows.set(rows.map_err(|error| raised(py, error))?); // a second one is the same
+        }
+        push_reduce(of.kernel, of.identity, target, from, &self.over, options).map_err(|error| raised(py, error))
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -196,24 +232,4 @@ impl Reduction {
         visit.call(self.divide.as_ref().map(|(divide, _)| divide))?;
         visit.call(&self.root)
     }
-}
-
-/// Pushes a reduction over axes that the result may lack.
-fn reduce(py: Python<'_>, of: &Loop, to: &Array, from: &Array, over: &Axes) -> PyResult<()> {
-    let layout = to.layout();
-    let kept;
-    let target = if layout.shape.len() == from.layout().shape.len() {
-        to
-    } else {
-        let item = to.dtype().size().cast_signed();
-        let mut rest = layout.shape.iter().copied().zip(layout.strides.iter().copied());
-        let each = (0..from.layout().shape.len())
-            .map(|at| if over.contains(&at) { (1, item) } else { rest.next().unwrap_or((1, item)) });
-        let (shape, strides) = each.unzip();
-        let layout = Layout { shape, strides, offset: layout.offset };
-        kept = Array::on(to.buffer().clone(), layout, to.dtype()).map_err(|error| raised(py, error))?;
-        &kept
-    };
-    push_reduce(of.kernel, of.identity, target, from, over, Loop::options(py, target, of.reduction()))
-        .map_err(|error| raised(py, error))
 }

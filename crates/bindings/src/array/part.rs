@@ -5,7 +5,7 @@ use pyo3::types::{PyInt, PySlice, PyTuple};
 use weft_array::{Array, Layout, Shape};
 
 /// The part that a key of integers, slices and None names; nothing for any other key, and for one that does not fit.
-pub(super) fn named(layout: &Layout, key: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
+pub(crate) fn named(layout: &Layout, key: &Bound<'_, PyAny>) -> PyResult<Option<Layout>> {
     let several = key.cast_exact::<PyTuple>().ok();
     let count = several.map_or(1, PyTupleMethods::len);
     let mut axis = 0;
@@ -53,7 +53,7 @@ pub(super) fn named(layout: &Layout, key: &Bound<'_, PyAny>) -> PyResult<Option<
 
 /// The layout of elements that lie row after row, in another shape: one integer for each axis, -1 for what is left. Nothing
 /// for anything else.
-pub(super) fn reshaped(array: &Array, shape: &Bound<'_, PyTuple>) -> Option<Layout> {
+pub(crate) fn reshaped(array: &Array, shape: &Bound<'_, PyTuple>) -> Option<Layout> {
     let size = array.layout().size();
     let (mut lengths, mut known, mut open) = (Shape::new(), 1_usize, None);
     for (axis, length) in shape.iter().enumerate() {
