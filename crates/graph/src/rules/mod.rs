@@ -16,6 +16,9 @@ use crate::value::{Attributes, Shape, UNKNOWN, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// Writes into shapes of operands and results the lengths that follow.
+type Infer = fn(&Attributes, &mut [Shape], &mut [Shape]) -> Result<(), RuleError>;
+
 /// A rule for shapes with a name. It looks at attributes and shapes alone, so it serves calls outside graphs, too.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedShapes {
@@ -23,7 +26,7 @@ pub struct NamedShapes {
     pub name: &'static str,
     /// The attributes that it reads.
     pub reads: &'static [&'static str],
-    infer: fn(&Attributes, &mut [Shape], &mut [Shape]) -> Result<(), RuleError>,
+    infer: Infer,
 }
 
 impl NamedShapes {
