@@ -97,7 +97,7 @@ def asarray(
             )
         return astype(obj, wanted or obj.dtype, copy=bool(copy), device=device)
     if is_examples(obj):
-        return obj if wanted is None else astype(obj, wanted)  # type: ignore[return-value]
+        return obj if wanted is None else astype(obj, wanted)
     if (adopter := adopter_of(obj)) is not None:
         return asarray(adopter.adopt(obj, engine or engine_of()), dtype=dtype, device=device, copy=copy)
     if isinstance(obj, list | tuple) and _is_heard(obj):
