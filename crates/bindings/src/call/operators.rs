@@ -61,7 +61,7 @@ pub(crate) fn binary<'py>(
         }
     } else if let Some(op) = callee::operated(py, operator) {
         let operands = if reflected { [other, array.as_any()] } else { [array.as_any(), other] };
-        if let Some(result) = by_dtype(op, operands.into_iter(), own)? {
+        if let Some(result) = by_dtype(op, operands, own)? {
             heard(array, Some(other), operator, reflected, &result)?;
             return Ok(result.into_any().unbind());
         }
@@ -69,7 +69,7 @@ pub(crate) fn binary<'py>(
         && !reflected
         && is_square(own, other)
         && let Some(op) = callee::operated(py, Operator::Multiply)
-        && let Some(result) = by_dtype(op, [array.as_any(), array.as_any()].into_iter(), own)?
+        && let Some(result) = by_dtype(op, [array.as_any(), array.as_any()], own)?
     {
         if own.tape.is_known() {
             short::note_square(array, &result)?;
@@ -136,7 +136,7 @@ pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
     }
     let result = if !own.inner.buffer().is_elsewhere() {
         match callee::operated(py, operator) {
-            Some(op) => by_dtype(op, std::iter::once(array.as_any()), own)?,
+            Some(op) => by_dtype(op, [array.as_any()], own)?,
             None => None,
         }
     } else if is_replaced(py, operator, Memory::Device) {

@@ -55,7 +55,9 @@ fn walk<'py>(
         }
     }
     if attributes.is_empty()
-        && let Some(result) = by_dtype(op, given.iter(), first.get())?
+        && let Some(of) = op.get().alike.find(Memory::Host, first.get().inner.dtype())
+        && !first.get().inner.buffer().is_elsewhere()
+        && let Some(result) = by_loop_of(op.py(), of.get(), given, first.get())?
     {
         told(op, given, &result)?;
         return Ok(Some(result.into_any()));
@@ -98,12 +100,12 @@ fn is_beside(own: &NDArray, other: &NDArray) -> bool {
         && other.inner.buffer().is_elsewhere() == own.inner.buffer().is_elsewhere()
 }
 
-/// The result of an element-wise op over operands that all have the dtype of the array `first`, on the host. The tape
-/// is not told. None for any other call.
+/// The result of an element-wise op over operands that all have the dtype of the array `first`, which is on the host
+/// and at home. The tape is not told. None for any other call.
 #[inline]
-pub(super) fn by_dtype<'a, 'py: 'a>(
+pub(super) fn by_dtype<'py, const N: usize>(
     op: &Bound<'py, Callee>,
-    given: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    given: [&Bound<'py, PyAny>; N],
     first: &NDArray,
 ) -> PyResult<Option<Bound<'py, NDArray>>> {
     match op.get().alike.find(Memory::Host, first.inner.dtype()) {
@@ -112,60 +114,75 @@ pub(super) fn by_dtype<'a, 'py: 'a>(
     }
 }
 
-/// Operands as a loop takes them, and the shape of its result if that is not the first array's.
-type Operands<'a> = (SmallVec<[Operand<'a>; 3]>, Option<Shape>);
-
-/// Arrays on the host of one engine and numbers as operands of a loop; None if they are not of its dtypes, or do not
-/// broadcast.
+/// Arrays of one engine on the host and numbers as operands of a loop, and whether all have the first array's shape.
+/// None if they are not of the loop's dtypes.
 #[inline]
-fn taken<'a, 'py: 'a>(
+fn taken<'a, const N: usize>(
     of: &Loop,
-    given: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    given: [&'a Bound<'_, PyAny>; N],
     first: &NDArray,
-) -> Option<Operands<'a>> {
-    let (mut operands, mut common) = (SmallVec::<[Operand<'_>; 3]>::new(), None::<Shape>);
-    for operand in given {
-        let dtype = *of.dtypes.get(operands.len())?;
+) -> Option<([Operand<'a>; N], bool)> {
+    if of.dtypes.len() != N + 1 || of.kernel.inputs() != N {
+        return None;
+    }
+    let (mut operands, mut alike) = ([Operand::Scalar(Scalar::Bool(false), DType::Bool); N], true);
+    for ((operand, dtype), place) in given.into_iter().zip(&of.dtypes).zip(&mut operands) {
         let Ok(array) = operand.cast::<NDArray>() else {
-            operands.push(Operand::Scalar(scalar(operand, dtype)?, dtype));
+            *place = Operand::Scalar(scalar(operand, *dtype)?, *dtype);
             continue;
         };
         let own = array.get();
-        if own.inner.dtype() != dtype
-            || own.tape.is_moved()
-            || own.inner.buffer().is_elsewhere()
-            || !own.owner().get().inner.is_same(&first.owner().get().inner)
-        {
+        if !std::ptr::eq(own, first) {
+            if own.tape.is_moved() || !is_beside(first, own) {
+                return None;
+            }
+            alike &= own.inner.layout().is_shaped_like(first.inner.layout());
+        }
+        if own.inner.dtype() != *dtype {
             return None;
         }
-        if common.is_some() || !own.inner.layout().is_shaped_like(first.inner.layout()) {
-            let before = common.as_ref().unwrap_or(&first.inner.layout().shape);
-            common = Some(broadcast_shapes(before, &own.inner.layout().shape)?);
-        }
-        operands.push(Operand::Array(&own.inner));
+        *place = Operand::Array(&own.inner);
     }
-    (operands.len() == of.kernel.inputs() && of.kernel.outputs() == 1).then_some((operands, common))
+    Some((operands, alike))
 }
 
 /// Pushes a loop over operands of its dtypes into a new array, of which the tape is not told.
 #[inline]
-fn by_loop<'a, 'py: 'a>(
+fn by_loop<'py, const N: usize>(
     py: Python<'py>,
     of: &Loop,
-    given: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    given: [&Bound<'py, PyAny>; N],
     first: &NDArray,
 ) -> PyResult<Option<Bound<'py, NDArray>>> {
-    let Some((operands, common)) = taken(of, given, first) else { return Ok(None) };
-    let dtype = of.dtypes[operands.len()];
-    let output = match common {
-        None => Array::like(&first.inner, dtype),
-        Some(shape) => Array::empty(first.inner.engine(), &shape, dtype),
+    let Some((operands, alike)) = taken(of, given, first) else { return Ok(None) };
+    let dtype = of.dtypes[N];
+    let output = if alike {
+        Array::like(&first.inner, dtype)
+    } else {
+        let Some(shape) = shape_of(given) else { return Ok(None) };
+        Array::empty(first.inner.engine(), &shape, dtype)
     };
     let output = output.map_err(|error| raised(py, error))?;
     first.owner().get().wait_for_room(py, output.bytes() as u64)?;
     push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
         .map_err(|error| raised(py, error))?;
     Bound::new(py, NDArray::new(output, first.owner().clone_ref(py))).map(Some)
+}
+
+/// The same over as many operands as NumPy's element-wise functions have.
+#[inline]
+fn by_loop_of<'py>(
+    py: Python<'py>,
+    of: &Loop,
+    given: &Given<'py>,
+    first: &NDArray,
+) -> PyResult<Option<Bound<'py, NDArray>>> {
+    match given {
+        [x] => by_loop(py, of, [x], first),
+        [x, y] => by_loop(py, of, [x, y], first),
+        [x, y, z] => by_loop(py, of, [x, y, z], first),
+        _ => Ok(None),
+    }
 }
 
 /// Pushes an operator's loop over an array on the host and another operand into the array itself. False: it has
@@ -178,9 +195,10 @@ pub(super) fn into_itself<'py>(
 ) -> PyResult<bool> {
     let (py, own) = (op.py(), target.get());
     let Some(of) = op.get().alike.find(Memory::Host, own.inner.dtype()).map(Py::get) else { return Ok(false) };
-    let Some((operands, common)) = taken(of, [target.as_any(), other].into_iter(), own) else { return Ok(false) };
-    let shape = &own.inner.layout().shape;
-    if of.dtypes[2] != own.inner.dtype() || common.is_some_and(|common| common != *shape) {
+    let given = [target.as_any(), other];
+    let Some((operands, alike)) = taken(of, given, own) else { return Ok(false) };
+    let fits = || shape_of(given).is_some_and(|shape| shape == own.inner.layout().shape);
+    if of.dtypes[2] != own.inner.dtype() || !(alike || fits()) {
         return Ok(false);
     }
     own.owner().get().wait_for_room(py, own.inner.bytes() as u64)?;
@@ -248,7 +266,7 @@ fn by_plan<'py>(
         return on_device(op, given, own, plan, *result);
     }
     if let Some(of) = &plan.native {
-        let result = by_loop(py, of.get(), given.iter(), own)?;
+        let result = by_loop_of(py, of.get(), given, own)?;
         if let Some(result) = &result {
             told(op, given, result)?;
         }
@@ -309,8 +327,8 @@ fn on_device<'py>(
 }
 
 /// The broadcast shape of the operands; None if there is none.
-fn shape_of(given: &Given<'_>) -> Option<Shape> {
-    let mut arrays = given.iter().filter_map(|operand| operand.cast::<NDArray>().ok());
+fn shape_of<'a, 'py: 'a>(given: impl IntoIterator<Item = &'a Bound<'py, PyAny>>) -> Option<Shape> {
+    let mut arrays = given.into_iter().filter_map(|operand| operand.cast::<NDArray>().ok());
     let mut shape = arrays.next()?.get().inner.layout().shape.clone();
     for array in arrays {
         let other = &array.get().inner.layout().shape;
