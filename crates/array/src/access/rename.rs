@@ -30,7 +30,7 @@
 //! |---|---|---|
 //! | wrapped, of an arena, of a device, split in ranges; read by the op too | waits, as ever | - |
 //! | with an address that went out as a number (`Storage::pin_for_good`) | waits | copies the new values |
-//! | with an export that lives (`Storage::export`: NumPy's arrays, buffers, DLPack) | waits | copies |
+//! | with an export that lives (`Storage::export`: arrays of NumPy, buffers, capsules) | waits | copies |
 //! | in the hands of an op that runs, or that has kept a view (`Storage::pin`) | renames | copies |
 //! | none to be had for a spare, or no room | waits, and a trace tells | - |
 //!

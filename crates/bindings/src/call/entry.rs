@@ -158,9 +158,9 @@ unsafe fn asked<'a, 'py>(
     // SAFETY: as promised by the caller; a `Bound` is in memory the pointer to its object.
     let names = (!names.is_null()).then(|| unsafe { &*std::ptr::from_ref(names).cast::<Bound<'py, PyAny>>() });
     let names = names.map(|names| names.cast::<PyTuple>()).transpose()?;
-    let named = names.map_or(0, PyTupleMethods::len);
+    let keywords = names.map_or(0, PyTupleMethods::len);
     // SAFETY: the same.
-    let given: &'a Given<'py> = unsafe { std::slice::from_raw_parts(arguments.cast(), count + named) };
+    let given: &'a Given<'py> = unsafe { std::slice::from_raw_parts(arguments.cast(), count + keywords) };
     let Some((op, operands)) = given[..count].split_first() else {
         return Err(PyTypeError::new_err("call() takes an op, and its operands"));
     };

@@ -25,10 +25,10 @@ use weft_array::{
 pub(super) fn call<'py>(asked: &Asked<'_, 'py>, operands: &Given<'py>) -> PyResult<Bound<'py, PyAny>> {
     let Asked { op, attributes, out, engine, .. } = asked;
     let py = op.py();
-    if out.is_none() {
-        if let Some(result) = walk(op, operands, attributes)? {
-            return Ok(result);
-        }
+    if out.is_none()
+        && let Some(result) = walk(op, operands, attributes)?
+    {
+        return Ok(result);
     }
     let compose = callee::composer(operands)?;
     let operands = PyTuple::new(py, operands)?;

@@ -196,6 +196,9 @@ pub(super) fn make<'py>(
     Ok(way)
 }
 
+/// An attribute's name and value.
+type Pair<'py> = (Bound<'py, PyString>, Bound<'py, PyAny>);
+
 /// The way of a call over arrays and Python numbers.
 #[pyfunction]
 pub(crate) fn way_of<'py>(
@@ -204,7 +207,7 @@ pub(crate) fn way_of<'py>(
     attributes: &Bound<'py, PyDict>,
 ) -> PyResult<Py<Way>> {
     let operands: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
-    let pairs: Option<SmallVec<[(Bound<'_, PyString>, Bound<'_, PyAny>); 5]>> =
+    let pairs: Option<SmallVec<[Pair<'py>; 5]>> =
         attributes.iter().map(|(name, value)| Some((name.cast_into::<PyString>().ok()?, value))).collect();
     let (Some(outlines), Some(pairs)) = (outlines(&operands), pairs) else {
         return Err(errors::argument_type(op.py(), "an op is called over arrays and numbers"));
