@@ -54,7 +54,8 @@ class Accesses:
 
     def __init__(self) -> None:
         self._accesses: dict[tuple[object, int, bool], Access] = {}
-        self._writers: dict[Region, set[object]] = {}
+        #: Ops that change memory without a word, each with the variables made by hand that it changes.
+        self._writers: dict[Region, dict[object, set[tuple[int, int]]]] = {}
         self._reached: set[tuple[object, Region]] = set()
 
     def reaches(self, push: Push, region: Region) -> None:
@@ -70,8 +71,9 @@ class Accesses:
 
     def writes(self, push: Push, region: Region, path: str) -> None:
         """Note that an op has changed memory that it does not declare."""
-        self._writers.setdefault(region, set()).add(push.key)
-        region.votes.update(key for key, writes in push.guards.items() if writes)
+        changed = [key for key, writes in push.guards.items() if writes]
+        self._writers.setdefault(region, {}).setdefault(push.key, set()).update(changed)
+        region.votes.update(changed)
         self._note(push, region, path, wrote=True)
 
     def _note(self, push: Push, region: Region, path: str, *, wrote: bool) -> None:
@@ -85,7 +87,8 @@ class Accesses:
     def are_suspect(self) -> bool:
         """Whether an op could reach, in a way that is not looked at, what another one writes."""
         return any(
-            (region.writers | self._writers.get(region, set())) - {key} for key, region in [*self._reached][:_REACHED]
+            (region.writers | self._writers.get(region, {}).keys()) - {key}
+            for key, region in [*self._reached][:_REACHED]
         )
 
     def finish(self, report: Report, kinds: frozenset[str]) -> None:
@@ -129,8 +132,11 @@ class Accesses:
         if id(region) in flawed:
             return False  # the one who writes it is told
         guard = self._guard(region)
-        others = self._writers.get(region, set()) - {access.key}
-        return guard is not None and guard not in access.guards and bool(others)
+        if guard is None or guard in access.guards:
+            return False
+        # A variable that both name keeps them in order, whichever memory it stands for.
+        writers = self._writers.get(region, {}).items()
+        return any(key != access.key and not changed & access.guards for key, changed in writers)
 
     def _finding(self, kind: str, accesses: list[Access]) -> Finding:
         """Return the finding of one line: of all memory that its op touches and does not declare."""

@@ -32,6 +32,7 @@ class FirstNaNs:
         self._origins: list[_Origin] = []
         #: What ops have read that made such values: what others make of it has the same cause.
         self._inputs: list[weakref.ref[Any]] = []
+        _watch_origins()  # an earlier look's
         #: Ops of weft's own, and those that the core cannot look at.
         self.checked = self.unseen = 0
 

@@ -61,6 +61,8 @@ def repeated_ops(run: Run) -> Iterator[Finding]:
                 names = [record.names[name] for name in ops["name"][part[:period]].tolist()]
                 with suppress(Exception):  # the estimate has to do
                     share = part_saved(names, span / turns, run.workers)
+                    if share is not None and share < SHARE:  # others may have had the processor
+                        share = part_saved(names, span / turns, run.workers)
                     saved = saved if share is None else share * span
             if saved < SHARE * span:
                 continue

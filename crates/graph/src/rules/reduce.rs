@@ -1,6 +1,6 @@
 //! Reductions: attributes `axis` (None, a number or several) and `keepdims`; a mask of the elements may be a second operand.
 
-use super::{axes, axes_given, learn, listed, refuse};
+use super::{axes, axes_given, learn, listed, refuse, refuse_type};
 use crate::registry::RuleError;
 use crate::value::{Attributes, Shape, UNKNOWN, Value};
 use smallvec::SmallVec;
@@ -8,7 +8,13 @@ use weft_shape::{aligned, broadcast_length};
 
 /// Reductions of any number of elements.
 pub(super) fn reduce(attributes: &Attributes, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
-    let keep = attributes.flag("keepdims");
+    let keep = match attributes.get("keepdims") {
+        None | Some(Value::None) => false,
+        Some(given) => match given.as_bool() {
+            Some(keep) => keep,
+            None => return refuse_type(format!("keepdims is True or False, not {given}")),
+        },
+    };
     let given = axes_given(attributes, "axis")?;
     let ([x, masks @ ..], [out, ..]) = (ins, outs) else { return Ok(()) };
     masks.iter().try_for_each(|mask| check_mask(mask, x))?;
