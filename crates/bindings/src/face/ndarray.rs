@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `_part`, `_reshaped`, `_flipped`, `_strided` | views; the caller tells the tape |
 //! | `_element`, `_values`, `_storage` | the one element, all values, the memory |
+//! | `_stay` | pins the memory: its address goes out as a number |
 //! | `_device`, `_elsewhere`, `_offset`, `_contiguous`, `_shares_buffer` | where the elements lie, and how |
 //! | `_place` | the number of its device, set by the copy or the call that makes it |
 //! | `_known`, `_heard` | the tape: whether it may know the value, whether it may hear an op |
