@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 def scanned(f: Callable[..., Any], init: Any, xs: Any, length: int | None, *, reverse: bool) -> tuple[Any, Any]:
     """Go through the rows by a loop: each turn computes all examples."""
     columns, build = flatten(xs)
-    lengths = {x.shape[0] if x.shape else None for x in columns} | ({length} if length is not None else set())
+    lengths: set[int | None] = {x.shape[0] if x.shape else None for x in columns}
+    if length is not None:
+        lengths.add(length)
     if len(lengths) != 1 or None in lengths:
         raise ArgumentValueError(f"scan: xs and length say one number of rows, and they say {lengths or 'nothing'}")
     rows = range(next(iter(lengths)) or 0)
     if not rows:
         raise ArgumentValueError("scan: under weft.vmap there is at least one row")
-    carry, ys, rebuild = init, [], build
+    ys: list[list[Any]] = []
+    carry, rebuild = init, build
     for row in reversed(rows) if reverse else rows:
         carry, y = pair(f(carry, build([x[row] for x in columns])))
         made, rebuild = flatten(y)

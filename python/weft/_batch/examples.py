@@ -109,8 +109,8 @@ class Example(Examples, Operators):
 
     def __getitem__(self, key: Any) -> Any:
         """Return elements, as of one example."""
-        entries: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
         found: Any = self  # composed as a symbol is
+        entries: tuple[Any, ...] = key if key.__class__ is tuple else (key,)
         return indexed(found, tuple(map(_positions, entries)))
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class Example(Examples, Operators):
 
 def _positions(entry: Any) -> Any:
     """Return a list of positions in a key as an array of them."""
-    if not isinstance(entry, list | np.ndarray):
+    if entry.__class__ not in (list, np.ndarray):
         return entry
     found: np.ndarray[Any, Any] = np.asarray(entry)
     if found.dtype.kind == "b" and found.ndim == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from weft._batch.control import applied, chosen, scanned
 from weft._batch.examples import Example, check_open
@@ -88,7 +88,7 @@ def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P,
     """
     if not callable(fn):
         raise ArgumentTypeError(f"vmap() takes a function, not {type(fn).__name__}: write weft.vmap(fn)(x)")
-    name = getattr(fn, "__name__", type(fn).__name__)
+    name, function = getattr(fn, "__name__", type(fn).__name__), cast("Callable[..., Any]", fn)
 
     @functools.wraps(fn)
     def mapped(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -101,7 +101,7 @@ def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P,
         positional, named = build(seen)
         try:
             with inside((*levels, level)):
-                result = fn(*positional, **named)
+                result = function(*positional, **named)
         finally:
             level.open = False
         outputs, rebuild = flatten(result)
@@ -116,9 +116,9 @@ def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P,
 
 def _of_arguments(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
     """Return the axis of each leaf of the positional arguments."""
-    if not isinstance(in_axes, tuple | list):
+    if in_axes.__class__ not in (tuple, list):
         return _along(in_axes, args, "in_axes", "the arguments")
-    each: list[Any] = list(in_axes)
+    each: list[Any] = [*in_axes]
     if len(each) != len(args):
         raise ArgumentValueError(
             f"vmap: in_axes={in_axes!r} names {len(each)} arguments, and {len(args)} were given by position"
@@ -140,10 +140,11 @@ def _along(axes: Any, value: Any, which: str, what: str) -> list[int | None]:
             f"vmap: {which}={axes!r} does not suit {what}: an axis is an integer or None, or of each part of a structure one"
         )
     if isinstance(axes, dict):
-        known: dict[Any, Any] = axes
+        known: dict[Any, Any] = dict(axes)  # pyright: ignore[reportUnknownArgumentType]
         if not isinstance(value, dict) or known.keys() != value.keys():
             raise ArgumentTypeError(f"vmap: {which}={axes!r} has other keys than {what}")
-        own = [known[key] for key in value]
+        names: list[Any] = [*value]  # pyright: ignore[reportUnknownVariableType]
+        own = [known[key] for key in names]
     found: list[int | None] = []
     for axis, part in zip(own, parts, strict=True):
         found += _along(axis, part, which, what)
@@ -192,11 +193,11 @@ def _to_front(x: Any, axis: int) -> Any:
 
 def _returned(x: Any, place: int | None, level: Level) -> Any:
     """Return a result of all examples with them along an axis."""
-    own = isinstance(x, Examples) and x.level is level
     if place is None:
-        if own:
+        if isinstance(x, Examples) and x.level is level:
+            shown: Any = x
             raise ArgumentValueError(
-                f"vmap({level.name}): out_axes names None for a result of shape {x.shape}, which differs from example to example"
+                f"vmap({level.name}): out_axes names None for a result of shape {shown.shape}, which differs from example to example"
             )
         return x
     if isinstance(x, str | bytes) or callable(x):

@@ -63,7 +63,12 @@ def batched(op: Op, size: int, operands: list[Any], mapped: list[bool], attribut
         found = _RULES[said](op, size, operands, mapped, attributes)
     if found is None:
         found = _one_by_one(op, size, operands, mapped, attributes)
-    return found if isinstance(found, tuple) else (found,)
+    return _results(found)
+
+
+def _results(found: Any) -> tuple[Any, ...]:
+    """Return what a call gave as a tuple."""
+    return (*found,) if isinstance(found, tuple) else (found,)  # pyright: ignore[reportUnknownVariableType]
 
 
 _INSTEAD = "make a new array instead"
@@ -120,9 +125,8 @@ _AXES = ("axis", "axes", "axis1", "axis2")
 
 def _moved(axis: Any) -> Any:
     """Return axes of one example as those of all: those counted from the end stay."""
-    if isinstance(axis, tuple | list):
-        axes: Sequence[Any] = axis
-        return tuple(map(_moved, axes))
+    if axis.__class__ in (tuple, list):
+        return tuple(map(_moved, axis))
     return axis if axis is None or axis < 0 else axis + 1
 
 
@@ -160,10 +164,8 @@ def _rows(op: Op, size: int, operands: list[Any], mapped: list[bool], attributes
     x = operands[0]
     rows = x.shape[1]
     found = invoke(op, [reshape(x, (size * rows, *x.shape[2:])), *operands[1:]], attributes)
-    if not isinstance(found, tuple):
-        return reshape(found, (size, rows, *found.shape[1:]))
-    results: tuple[Any, ...] = found
-    return tuple(reshape(each, (size, rows, *each.shape[1:])) for each in results)
+    results = [reshape(each, (size, rows, *each.shape[1:])) for each in _results(found)]
+    return tuple(results) if isinstance(found, tuple) else results[0]
 
 
 def _last(op: Op, size: int, operands: list[Any], mapped: list[bool], attributes: dict[str, Any]) -> Any:
@@ -211,7 +213,7 @@ def _one_by_one(op: Op, size: int, operands: list[Any], mapped: list[bool], attr
     for at in range(size):
         given = [x[at] if is_mapped else x for x, is_mapped in zip(operands, mapped, strict=True)]
         found = invoke(op, given, attributes)
-        made.append(found if isinstance(found, tuple) else (found,))
+        made.append(_results(found))
     try:
         return tuple(stack(list(column)) for column in zip(*made, strict=True))
     except WeftError as error:

@@ -89,7 +89,8 @@ def register_view(
             np.copyto(out, copy(x, **attributes))
 
         def layout(own: Shape, strides: Shape, /, **attributes: object) -> tuple[Shape, Shape, int]:
-            return shape_of((own,), attributes), *places(own, strides, **attributes)
+            strides, offset = places(own, strides, **attributes)
+            return shape_of((own,), attributes), strides, offset
 
         remembered = lru_cache(_LAYOUTS)(layout)
 

@@ -158,7 +158,7 @@ class _Reading:
             self.outside.add(value)
             stack += [Path(value), None] if "NULL" in step.argrepr else [Path(value)]
         elif opname.startswith("LOAD_FAST"):
-            names = value if isinstance(value, tuple) else (value,)
+            names: list[str] = [*value] if isinstance(value, tuple) else [value]  # pyright: ignore[reportUnknownVariableType]
             stack += [Path(name) if name in self._parameters else None for name in names]
         elif opname in {"LOAD_CONST", "LOAD_SMALL_INT"}:
             stack.append(_Constant(value))
@@ -184,7 +184,7 @@ class _Reading:
                 self._use(stack.pop() if stack else None)
                 stack.append(None)
         elif opname == "COPY":
-            stack.append(stack[-value] if len(stack) >= value else None)
+            stack.append(stack[-int(value)] if len(stack) >= value else None)
         elif opname == "SWAP":
             if len(stack) >= value:
                 stack[-1], stack[-value] = stack[-value], stack[-1]

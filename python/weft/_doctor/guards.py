@@ -36,7 +36,8 @@ def as_row(value: object, items: int) -> list[Any] | None:
     if isinstance(value, (list, tuple)):
         return [*value[:items]]
     if isinstance(value, (collections.deque, set, frozenset)):
-        return [*itertools.islice(value.copy(), items)]
+        held: Any = value.copy()  # pyright: ignore[reportUnknownVariableType]
+        return [*itertools.islice(held, items)]
     return None
 
 

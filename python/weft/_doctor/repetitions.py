@@ -58,7 +58,7 @@ def repeated_ops(run: Run) -> Iterator[Finding]:
                 continue
             if measured < _MEASURED:
                 measured += 1
-                names = [record.names[name] for name in ops["name"][part[:period]].tolist()]
+                names: list[str] = [record.names[name] for name in ops["name"][part[:period]].tolist()]
                 with suppress(Exception):  # the estimate has to do
                     share = part_saved(names, span / turns, run.workers)
                     if share is not None and share < SHARE:  # others may have had the processor

@@ -83,7 +83,7 @@ def _is_plain(op: Any) -> bool:
 def _fastest(call: Callable[[], Any]) -> float:
     """Return the seconds of the fastest call, until its result is there."""
     call().wait_to_read()
-    times = []
+    times: list[float] = []
     for _ in range(_RUNS):
         begun = time.perf_counter()
         call().wait_to_read()

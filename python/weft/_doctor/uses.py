@@ -147,7 +147,8 @@ class _Uses:
         if isinstance(held, (property, functools.cached_property)):
             self._method(held.fget if isinstance(held, property) else held.func, shown, owner)
         elif isinstance(held, classmethod):
-            self._method(held.__func__, shown, owner if isinstance(owner, type) else type(owner))
+            function: Any = held.__func__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            self._method(function, shown, owner if isinstance(owner, type) else type(owner))
         elif isinstance(held, staticmethod):
             self._end(shown, held.__func__)
         elif isinstance(held, types.FunctionType) and not isinstance(owner, (type, types.ModuleType)):
@@ -158,7 +159,7 @@ class _Uses:
         return True
 
     def _end(self, shown: str, value: Any) -> None:
-        if is_array(value) or isinstance(value, memoryview):
+        if is_array(value) or value.__class__ is memoryview:
             self.found.setdefault(id(value), (shown, value))
         elif isinstance(value, functools.partial) or (
             isinstance(value, (types.FunctionType, types.MethodType)) and not is_foreign(module_of(value))

@@ -83,11 +83,18 @@ _BATCH: dict[str, Any] = {
     "use_global_stats": (flag, False),
     "output_mean_var": (flag, False),
 }
+
+
+def _visible(settings: Any) -> int:
+    """Return how many outputs a symbol shows."""
+    return 3 if settings.output_mean_var else 1
+
+
 #: What both ops of a batch's statistics have in common.
 _BATCH_RULES: dict[str, Any] = {
     "inputs": ("data", "gamma", "beta", "moving_mean", "moving_var"),
     "outputs": 3,
-    "visible": lambda s: 3 if s.output_mean_var else 1,
+    "visible": _visible,
     "output_names": ("output", "mean", "var"),
     "layout": as_written,
     "dtypes": _norm_dtypes,
@@ -142,11 +149,15 @@ def _of_one_device(s: Any) -> Any:
     return _second(s)
 
 
+def _second_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    return _batch_backward(_second(s), grads, inputs, outputs)
+
+
 @operator(
     "_contrib_SyncBatchNorm",
     settings=Settings(**_BATCH, ndev=(integer, 1), key=(optional(text), None)),
     shapes=lambda s, ins, outs: _channel_shapes(_second(s), ins, outs),
-    gradient=Backward(lambda s, *given: _batch_backward(_second(s), *given)),
+    gradient=Backward(_second_backward),
     **_BATCH_RULES,
 )
 def _synced(s: Any, *arrays: Any) -> Any:

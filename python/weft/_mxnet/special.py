@@ -103,8 +103,8 @@ def _erfinv_of(x: _Numbers) -> _Numbers:
         half = 2 / (math.pi * _WINITZKI) + logs / 2
         y = np.sqrt(np.sqrt(half * half - logs / _WINITZKI) - half)
         for _ in range(_STEPS):
-            by_tail = (1 - inside) - _erfc(y).astype(float)
-            away = np.where(inside > 0.5, by_tail, _erf(y).astype(float) - inside)
+            by_tail = (1 - inside) - np.asarray(_erfc(y), float)
+            away = np.where(inside > 0.5, by_tail, np.asarray(_erf(y), float) - inside)
             step = away / (2 / math.sqrt(math.pi) * np.exp(-y * y))
             y = y - step / (1 + y * step)
         y = np.where(abs(x) == 1, np.inf, np.where(abs(x) > 1, np.nan, y))

@@ -112,7 +112,8 @@ def _einsum_for_all(_: int, operands: list[Any], mapped: list[bool], attributes:
     if letter is None:
         return None
     terms = [letter * is_mapped + term for term, is_mapped in zip(inputs.split(","), mapped, strict=True)]
-    return one(_einsum, *operands, **{**attributes, "subscripts": f"{','.join(terms)}->{letter}{output}"})
+    given: dict[str, Any] = {**attributes, "subscripts": f"{','.join(terms)}->{letter}{output}"}
+    return one(_einsum, *operands, **given)
 
 
 state(_einsum, superlinear=True, blas=True, batch=_einsum_for_all)

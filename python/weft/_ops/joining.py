@@ -229,7 +229,8 @@ answers(_pad, _answer_pad)
 def _pad_for_all(_: int, operands: list[Any], __: list[bool], attributes: dict[str, Any]) -> Any:
     if any(isinstance(each, tuple | list) for _, each in attributes["options"]):
         return None  # a value for each axis
-    return one(_pad, operands[0], **{**attributes, "widths": ((0, 0), *attributes["widths"])})
+    given: dict[str, Any] = {**attributes, "widths": ((0, 0), *attributes["widths"])}
+    return one(_pad, operands[0], **given)
 
 
 state(_pad, batch=_pad_for_all)

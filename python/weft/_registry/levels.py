@@ -14,7 +14,7 @@ from weft._core import NDArray
 from weft._registry.symbol_hook import Symbolic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
 
 class Level:
@@ -86,7 +86,7 @@ LEVELS: ContextVar[tuple[Level, ...]] = ContextVar("weft.vmap.levels", default=(
 
 
 @contextmanager
-def inside(levels: tuple[Level, ...]) -> Iterator[None]:
+def inside(levels: tuple[Level, ...]) -> Generator[None]:
     """Let these be the levels around a block."""
     token = LEVELS.set(levels)
     try:
