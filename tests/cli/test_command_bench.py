@@ -75,7 +75,10 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
         (("tables", "--reps", "0"), "'0': a number of at least 1"),
         (("tables", "--workers", "two"), "'two': a number of at least 1"),
         (("gpus",), "invalid choice: 'gpus'"),
-        (("overlap", "--figure", "picture.txt"), "picture.txt: the suffix says the format, and is one of .png"),
+        (
+            ("overlap", "--figure", "picture.txt"),
+            "picture.txt: the suffix says the format, and is one of .svg, .png, .pdf",
+        ),
         (("overlap", "--figure", "nowhere/picture.png"), "there is no folder nowhere"),
         (("overlap", "--device", "tpu:0"), "unknown kind of device 'tpu'"),
     ],

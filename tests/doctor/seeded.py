@@ -16,6 +16,7 @@ from weft._doctor.orders import Difference, Logged, OrderLog, differences, findi
 from weft._doctor.session import CHECKED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 #: Seeds of orders.
@@ -48,10 +49,18 @@ def logged(path: Path, policy: str) -> list[Logged]:
     return hook.log
 
 
-def examined(path: Path, *, orders: bool = True, advice: bool = True) -> list[Finding]:
-    """Return what the command finds in a script."""
+def examined(path: Path, *, advice: bool = True, seeds: Iterable[int] = SEEDS) -> list[Finding]:
+    """Return what the command finds in a script. It has a default engine of its own, which it may close."""
+    previous = weft.set_engine(weft.Engine())
+    try:
+        return _findings(path, seeds, advice=advice)
+    finally:
+        weft.set_engine(previous)
+
+
+def _findings(path: Path, seeds: Iterable[int], *, advice: bool) -> list[Finding]:
     report = Report()
-    checker = Checker(CHECKED, logs=orders)
+    checker = Checker(CHECKED, logs=True)
     try:
         _watch(checker)
         with Scope(eager=True):
@@ -59,9 +68,9 @@ def examined(path: Path, *, orders: bool = True, advice: bool = True) -> list[Fi
     finally:
         _watch(None)
         checker.finish(report)
-    if orders and checker.log:
+    if checker.log:
         found: dict[tuple[str, str, int], Difference] = {}
-        for seed in SEEDS:
+        for seed in seeds:
             if found:
                 break
             found = {**differences(checker.log, logged(path, f"shuffled:{seed}"))[0], **found}

@@ -74,4 +74,4 @@ def test_a_seeded_defect_is_found_at_its_line(name: str, tmp_path: Path) -> None
 def test_nothing_is_said_of_a_clean_script(name: str, tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(CLEAN.get(name) or MORE[name], encoding="utf-8")
-    assert [str(one) for one in examined(path, advice=False)] == []
+    assert [str(one) for one in examined(path, advice=False, seeds=range(1, 3))] == []

@@ -141,8 +141,10 @@ def test_a_handler_may_push_and_wait_while_the_main_thread_waits(script: RunScri
                 opened.set()
         signal.signal(OTHER, handler)
         engine.push(opened.wait, (), (x,))
-        threading.Thread(target=again).start()
+        sender = threading.Thread(target=again)
+        sender.start()
         engine.wait_for_var(x, timeout=20)
+        sender.join()
         engine.close()
         print(len(hits))
     """,

@@ -31,9 +31,9 @@ def shaped_by(rule: str, dtypes: Callable[..., DType] = result_dtype) -> Callabl
     Examples
     --------
     >>> import numpy, weft
-    >>> from weft._registry.shape_rules import shaped_by
+    >>> from weft._registry.shape_rules import dtype_of_first, shaped_by
     >>> x = weft.ops.Aval((2, 3), numpy.dtype("float32"))
-    >>> shaped_by("concat")(x, x, axis=1)
+    >>> shaped_by("concat", dtype_of_first)(x, x, axis=1)
     Aval(shape=(2, 6), dtype=dtype('float32'), weak=False)
     """
     shape_of = rule_named(rule)
