@@ -13,7 +13,7 @@
 //! | note | `walk` | the recording's, the tape's |
 //!
 //! Operators come here from their type slots (`operators`). ``x[key]`` and ``x[key] = value`` come from their own slots
-//! (`indexing`), because their places are known. Users' functions come from [`ArrayFunction`] (`function`).
+//! (`indexing`), because their places are known. Users' functions come from [`ArrayFunction`](function::ArrayFunction) (`function`).
 //!
 //! A [`Callee`] keeps plans and ways, in tables with numbers as keys (`table`). Each plan or way costs one call of a
 //! rule in Python, and one of the function that makes a kernel ([`Native::by`]). All calls beyond the walk go to
