@@ -77,7 +77,7 @@ const CALM: u32 = 64;
 /// | fewer storages than it may have | a fresh block, in stream order; where the device has none left it waits as ever |
 /// | as many as it may have | the oldest spare, and waits for its users: they are older than those of the values before |
 ///
-/// So a loop goes round the same few blocks, and graphs find their addresses again. After [`CALM`] accesses without renaming the spares are freed.
+/// So a loop goes round the same few blocks, and graphs find their addresses again. After some accesses without renaming the spares are freed.
 /// A buffer stays where it lies if others know that (it was lent, is pinned, or is other libraries' memory), and if the op has another access to
 /// it. What is issued as a graph never renames: its addresses would be new each time.
 pub struct DeviceBuffer {
