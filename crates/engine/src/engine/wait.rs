@@ -62,14 +62,14 @@ pub(super) fn park_until(
         let deadline = wait.timeout.and_then(|timeout| start.checked_add(timeout));
         let waiter = Waiter::new(parker);
         let until = [deadline, wait.tick.as_ref().map(|_| start + TICK)].into_iter().flatten().min();
-        let mut recall = Recall { waiter: &waiter, until, asked: 0 };
-        enlist(&waiter, &mut || recall.is_due())?;
+        let mut recall = Recall { waiter: &waiter, until, asked: 0, left: false };
+        enlist(&waiter, &mut |long| recall.is_due(long))?;
         for look in 0..LOOKS {
             if waiter.is_done() {
                 return Ok(waiter);
             }
             if look == HELP_AT {
-                core.pool().help(&mut || recall.is_due());
+                core.pool().help(&mut |long| recall.is_due(long));
             }
             if look == YIELD_AT && CROWD.get().is_suspected() {
                 CROWD.set(CROWD.get().after_yield());
@@ -80,7 +80,7 @@ pub(super) fn park_until(
         CROWD.set(CROWD.get().after_spin());
         // No other thread may be free to register the awaited op, however much was pushed before it.
         core.pool().turn().catch_up();
-        core.pool().help(&mut || recall.is_due());
+        core.pool().help(&mut |long| recall.is_due(long));
         if waiter.is_done() {
             return Ok(waiter);
         }
@@ -115,13 +115,19 @@ struct Recall<'a> {
     waiter: &'a Waiter,
     until: Option<Instant>,
     asked: u32,
+    /// Whether it was called away: the rest of its op is the worker's.
+    left: bool,
 }
 
 impl Recall<'_> {
-    fn is_due(&mut self) -> bool {
+    /// Whether it is called away, by its own affairs or by an op that turned out to be long.
+    fn is_due(&mut self, long: bool) -> bool {
         self.asked = self.asked.wrapping_add(1);
         let looks_at_clock = self.asked.is_multiple_of(ASKS);
-        self.waiter.is_done() || (looks_at_clock && self.until.is_some_and(|until| Instant::now() >= until))
+        self.left |= long
+            || self.waiter.is_done()
+            || (looks_at_clock && self.until.is_some_and(|until| Instant::now() >= until));
+        self.left
     }
 }
 

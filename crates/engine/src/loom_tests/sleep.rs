@@ -8,7 +8,7 @@ use crate::op::{OpContext, OpPtr, Payload};
 use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
 use crate::pool::state::Pool;
-use crate::pool::{DirectHost, Policy};
+use crate::pool::{DirectHost, Policy, is_called_away};
 use crate::waiter::Waiter;
 use crossbeam_deque::Worker as Deque;
 use loom::sync::{Condvar, Mutex};
@@ -251,7 +251,7 @@ fn a_guest_beside_a_worker(is_called_away: bool, more: u32) {
             let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
             thread::spawn(move || {
                 counted(&pool, &ran);
-                pool.help(&mut || is_called_away);
+                pool.help(&mut |_| is_called_away);
                 (0..more).for_each(|_| counted(&pool, &ran));
             })
         };
@@ -273,4 +273,43 @@ fn a_guest_and_the_worker_miss_nothing() {
 #[test]
 fn what_a_guest_leaves_is_noticed() {
     a_guest_beside_a_worker(true, 0);
+}
+
+/// A guest that was called away once leaves the rest of its op to the worker, however often it helps after that.
+#[test]
+fn who_was_called_away_does_not_take_the_rest() {
+    model(2, || {
+        let (pool, ran) = (pool(1), Arc::new(Mutex::new(0)));
+        pool.lane(0).serve(true);
+        let worker = Start::awake(&pool);
+        let guest = {
+            let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
+            thread::spawn(move || {
+                let (pushing, left) = (Arc::clone(&pool), Arc::new(Mutex::new(false)));
+                push_payload(&pool.registrar, move |_: &mut OpContext<'_>| {
+                    if is_called_away(true) {
+                        push_payload(&pushing.registrar, move |_: &mut OpContext<'_>| {
+                            assert!(!is_called_away(false), "the worker is no guest");
+                            *ran.lock().unwrap() += 1;
+                            Ok(())
+                        });
+                        pushing.pushed(0, false);
+                    } else {
+                        *ran.lock().unwrap() += 1;
+                    }
+                    Ok(())
+                });
+                pool.pushed(0, false);
+                for _ in 0..2 {
+                    pool.help(&mut |long| {
+                        let mut left = left.lock().unwrap();
+                        *left |= long;
+                        *left
+                    });
+                }
+            })
+        };
+        worker.work_until(|| *ran.lock().unwrap() == 1);
+        guest.join().unwrap();
+    });
 }

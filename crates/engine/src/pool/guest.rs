@@ -15,7 +15,8 @@
 //! published before G4's look, or sees the unit dormant again.
 //!
 //! A guest is *called away* when its event is there, its time is up, or it has to look whether it was interrupted. Ops that
-//! take long ask, defer their end, and leave the rest to an op that they push: the worker is woken for it.
+//! take long ask, defer their end, and leave the rest to an op that they push: the worker is woken for it. A guest that was
+//! called away stays away for the rest of its wait. Else it would take that op, too, before the worker has come.
 //!
 //! So that there is something left to be lent, pushes do not wake the worker while it *naps*: for some time after its last
 //! op it sleeps for moments only, the longer the longer it has been idle, and looks by itself. A thread that makes an op
@@ -35,8 +36,9 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// Answers whether it is called away.
-pub(crate) type Guest<'a> = dyn FnMut() -> bool + 'a;
+/// Answers whether it is called away, or stays away from now on because its op turned out to be long (the argument).
+/// A yes is for the whole wait.
+pub(crate) type Guest<'a> = dyn FnMut(bool) -> bool + 'a;
 
 /// Looks for an op that the registrar has just announced.
 const LOOKS: u32 = if cfg!(loom) { 2 } else { 64 };
@@ -64,7 +66,7 @@ pub fn is_called_away(long: bool) -> bool {
     }
     // SAFETY: visit() has put it there, on this thread, and has not returned; what the guest asks runs no op.
     let visit = unsafe { &mut *visit };
-    visit.left |= long || (visit.guest)();
+    visit.left = (visit.guest)(long);
     visit.left
 }
 
@@ -111,7 +113,7 @@ impl Pool {
         // A trace or a stall report shows its ops as those of the sleeping worker.
         let Some(seat) = lane.seat(0) else { return };
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
-        while !guest() {
+        while !guest(false) {
             let Some(op) = self.pull_as_guest(lane.native_queue()) else { return };
             let (finished, left) = visit(guest, || self.run(op, &deliver, Some(seat)));
             // The guest's wait may be over by now: so nothing is pulled in the same turn.
