@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 def _given_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
     del ins
-    outs.learn(0, tuple(each or None for each in s.shape) if s.shape else None)
+    outs.learn(0, tuple(None if each in (0, -1) else each for each in s.shape) if s.shape else None)
+
+
+def _with_shape(attributes: dict[str, Any], made: tuple[int, ...]) -> dict[str, Any]:
+    """Return attributes with the shape that follows where a length was not known."""
+    return {**attributes, "shape": made}
 
 
 _MADE = {"shape": (shape, ()), "dtype": (dtype, "float32")}
@@ -38,7 +43,7 @@ def _register_made() -> None:
             shapes=_given_shape,
             dtypes=own_dtype,
             gradient=NONE,
-        )(lambda s, value=value: namespace.full(s.shape, value, dtype=s.dtype))
+        )(lambda s, value=value: namespace.full(s.shape, value, dtype=s.dtype)).set_attribute("completed", _with_shape)
     operator(
         "_full",
         "_npi_full",
@@ -47,7 +52,7 @@ def _register_made() -> None:
         shapes=_given_shape,
         dtypes=own_dtype,
         gradient=NONE,
-    )(lambda s: namespace.full(s.shape, s.value, dtype=s.dtype))
+    )(lambda s: namespace.full(s.shape, s.value, dtype=s.dtype)).set_attribute("completed", _with_shape)
 
 
 _register_made()

@@ -26,6 +26,7 @@ _MODULES = (
     "recurrent",
     "detection",
     "suppression",
+    "matching",
     "sorting",
     "gathering",
     "resizing",

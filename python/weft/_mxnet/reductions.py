@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._mxnet import layouts
 from weft._mxnet.gradients import LINEAR, NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, dtype, flag, integer, optional, shape
@@ -165,7 +166,9 @@ def _dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (*left, *right) or (1,))
 
 
-@operator("dot", "_np_dot", "_sparse_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_dot_shapes)
+@operator(
+    "dot", "_np_dot", "_sparse_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_dot_shapes, layout=layouts.dot
+)
 def _dot(s: Any, one: Any, other: Any) -> Any:
     if s.transpose_a:
         one = namespace.permute_dims(one, (*range(1, one.ndim), 0))
@@ -188,7 +191,43 @@ def _batch_dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (*one[:-2], rows, columns))
 
 
-@operator("batch_dot", "_npx_batch_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_batch_dot_shapes)
+@operator(
+    "batch_dot",
+    "_npx_batch_dot",
+    settings=_TRANSPOSED,
+    inputs=("lhs", "rhs"),
+    shapes=_batch_dot_shapes,
+    layout=layouts.batch_dot,
+)
 def _batch_dot(s: Any, one: Any, other: Any) -> Any:
     one = namespace.matrix_transpose(one) if s.transpose_a else one
     return one @ (namespace.matrix_transpose(other) if s.transpose_b else other)
+
+
+def _matrices(s: Any) -> tuple[str, ...] | None:
+    return None if s.num_args is None else tuple(f"arg{at}" for at in range(s.num_args))
+
+
+def _column_products_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    del s
+    rows: int | None = 1
+    columns = outs.length(0, 1)
+    for at in range(len(ins)):
+        ins.learn_rank(at, 2)
+        columns = ins.length(at, 1) if columns is None else columns
+    for at in range(len(ins)):
+        ins.learn(at, (None, columns))
+        length = ins.length(at, 0)
+        rows = None if rows is None or length is None else rows * length
+    outs.learn(0, (rows, columns))
+
+
+@operator("khatri_rao", settings=Settings(num_args=(integer, None)), inputs=_matrices, shapes=_column_products_shapes)
+def _khatri_rao(s: Any, *arrays: Any) -> Any:
+    """Return the products of all elements of a column, one of each matrix; the last matrix's rows go fastest."""
+    del s
+    found = arrays[0]
+    for each in arrays[1:]:
+        pairs = namespace.expand_dims(found, axis=1) * namespace.expand_dims(each, axis=0)
+        found = pairs.reshape((-1, each.shape[1]))
+    return found

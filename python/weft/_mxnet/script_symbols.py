@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -188,6 +188,15 @@ class Symbol(_Symbol):
         groups = shapes.pop("group2device", group2ctx)
         return _Symbol.simple_bind(self, shapes.pop("device", ctx), grad_req, type_dict, groups, **shapes)
 
+    def attr(self, key: str) -> str | None:
+        """Return what is noted on the node under `key`; of ``"name"`` and ``"op_name"`` the names of node and op."""
+        node = self.get_node()
+        if key == "name":
+            return node.name
+        if key == "op_name":
+            return "null" if node.is_variable else str(getattr(node.op, "mxnet_name", node.op.name))
+        return _Symbol.attr(self, key)
+
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """Return all that is noted on the node; with `recursive`, of all nodes, as ``<node>_<key>``."""
         if not recursive:
@@ -253,6 +262,7 @@ def is_function(name: str) -> bool:
     return found_op(name) is not None
 
 
+@cache
 def function(name: str, prefix: str = "") -> Callable[..., Any]:
     """Return MXNet's function of a name, for symbols.
 
