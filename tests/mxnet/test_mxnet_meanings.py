@@ -426,3 +426,68 @@ def test_values_stay_where_what_spreads_is_laid_out_anew() -> None:
     wanted = net.eval(x=x, y=y)[0].numpy()
     blocked = np.ascontiguousarray(x.reshape(2, 2, 2, 3, 5).transpose(0, 1, 3, 4, 2))
     np.testing.assert_allclose(second.symbol.eval(x=blocked, y=y)[0].numpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "like", "axes", "wanted"),
+    [
+        ((1, 9), (1, 5), ((0,), (1,)), (5, 9)),
+        ((2, 1, 1), (7, 3, 4), ((-1, 1), (0, -2)), (2, 3, 7)),
+        ((1, 3), (2, 3), None, (2, 3)),
+    ],
+)
+def test_an_array_is_broadcast_along_the_axes_that_are_named(
+    shape: tuple[int, ...], like: tuple[int, ...], axes: Any, wanted: tuple[int, ...]
+) -> None:
+    options = {} if axes is None else {"lhs_axes": axes[0], "rhs_axes": axes[1]}
+    x = numbers(*shape)
+    found = run("broadcast_like", x, numbers(*like), **options)[0]
+    assert np.array_equal(found, np.broadcast_to(x, wanted))
+    assert gradients("broadcast_like", x, numbers(*like), **options)[0].sum() == math.prod(wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "like", "axes"),
+    [
+        ((3,), (2, 3), {}),
+        ((2, 9), (1, 5), {"lhs_axes": (0,), "rhs_axes": (1,)}),
+        ((1, 9), (1, 5), {"lhs_axes": (0,), "rhs_axes": (0, 1)}),
+        ((1, 9), (1, 5), {"lhs_axes": (0,), "rhs_axes": (2,)}),
+    ],
+)
+def test_axes_that_do_not_broadcast_are_refused(shape: tuple[int, ...], like: tuple[int, ...], axes: Any) -> None:
+    net = mx.broadcast_like(mx.Variable("x"), mx.Variable("y"), **axes)
+    with pytest.raises((ShapeError, IndexError)):
+        net.infer_shape(x=shape, y=like)
+    with pytest.raises((ShapeError, IndexError)):
+        net.eval(x=nd.ones(shape), y=nd.ones(like))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_norm_is_of_the_dtype_that_is_asked_for(order: int) -> None:
+    x = np.full((4, 3), 200, np.float16)
+    found = run("norm", x, ord=order, axis=0, out_dtype="float32")[0]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.norm(x.astype("f"), order, axis=0), rtol=1e-6)
+    assert run("norm", x, ord=order, axis=0)[0].dtype == np.float16
+
+
+def test_states_are_not_clipped_without_a_word() -> None:
+    net = mx.RNN(
+        *map(mx.Variable, ("x", "w", "h", "c")), state_size=2, num_layers=1, mode="lstm", lstm_state_clip_min=-1,
+        lstm_state_clip_max=1,
+    )  # fmt: skip
+    with pytest.raises(GraphError, match="lstm_state_clip_min"):
+        net.infer_shape(x=(3, 1, 2))
+
+
+def test_numbers_in_order_are_as_many_as_their_readers_take() -> None:
+    x = mx.Variable("x")
+    net = x + mx.arange(2, step=0.1, repeat=2, infer_range=True)
+    for count in (1, 2, 6):
+        assert net.infer_shape(x=(count,)) == ([(count,)], [(count,)], [])
+    found = net.simple_bind(x=(6,)).forward()[0].numpy()
+    np.testing.assert_allclose(found, np.repeat([2, 2.1, 2.2], 2), rtol=1e-6)
+    assert net.eval(x=nd.ones(2))[0].tolist() == [3, 3]
+    with pytest.raises(GraphError, match="give stop="):
+        mx.arange(2, infer_range=True).eval()

@@ -14,7 +14,7 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._mxnet.partial_shapes import Lengths, Shapes
+    from weft._mxnet.partial_shapes import Dtypes, Lengths, Shapes
 
 _AXES = Settings(("safe_accumulation",), axis=(optional(shape), None), keepdims=(flag, False), exclude=(flag, False))
 _AXES_NEW = Settings(
@@ -98,12 +98,23 @@ def _size(data: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
     return namespace.sum(abs(data), axis=axis, keepdims=keepdims)
 
 
+def _norm_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
+    if s.out_dtype is None:
+        ins.alike(outs)
+    else:
+        outs.learn(0, s.out_dtype)
+
+
 @operator(
     "norm",
-    settings=Settings(("out_dtype",), ord=(integer, 2), axis=(optional(shape), None), keepdims=(flag, False)),
+    settings=Settings(
+        ord=(integer, 2), axis=(optional(shape), None), keepdims=(flag, False), out_dtype=(optional(dtype), None)
+    ),
     shapes=_shapes((1,)),
+    dtypes=_norm_dtypes,
 )
 def _norm(s: Any, data: Any) -> Any:
+    data = data if s.out_dtype is None else namespace.astype(data, s.out_dtype)
     return _apply(_size if s.ord == 1 else _length, (1,))(s, data)
 
 

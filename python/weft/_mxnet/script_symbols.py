@@ -15,7 +15,7 @@ from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME, Operator
 from weft._mxnet.positions import arranged, count_name, input_names
 from weft._registry.avals import as_dtype
-from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -429,11 +429,9 @@ def arange(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Return a symbol of numbers in order, of float32 by default."""
-    if infer_range:
-        raise ArgumentValueError("arange(infer_range=True) is not read: give stop")
+    """Return a symbol of numbers in order, of float32 by default; with `infer_range`, as many as its readers take."""
     given = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype or "float32"}
-    return cast("Symbol", _made("_arange", name=name, **given))
+    return cast("Symbol", _made("_arange", name=name, infer_range=infer_range, **given))
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **named_: Any) -> Symbol:  # noqa: N803 - MXNet's names
