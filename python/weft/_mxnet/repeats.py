@@ -140,4 +140,5 @@ def _like_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _broadcast_like(s: Any, data: Any, like: Any) -> Any:
-    return namespace.broadcast_to(data, _lengths_like(s, data.shape, like.shape))
+    wanted: Any = _lengths_like(s, data.shape, like.shape)
+    return namespace.broadcast_to(data, wanted)
