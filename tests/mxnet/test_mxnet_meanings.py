@@ -491,3 +491,26 @@ def test_numbers_in_order_are_as_many_as_their_readers_take() -> None:
     assert net.eval(x=nd.ones(2))[0].tolist() == [3, 3]
     with pytest.raises(GraphError, match="give stop="):
         mx.arange(2, infer_range=True).eval()
+
+
+def test_numbers_in_eight_bits() -> None:
+    x = np.array([[0.1392, 0.5928], [-0.6027, 0.8579]], "f")
+    ends = np.zeros(1, "f"), np.ones(1, "f")
+    found, low, high = run("quantize", x, *ends, room="contrib", out_type="int8")
+    assert found.tolist() == [[18, 75], [-77, 109]]
+    assert (found.dtype, low.tolist(), high.tolist()) == (np.int8, [-1], [1])
+    np.testing.assert_allclose(run("dequantize", found, low, high, room="contrib")[0], found / 127, rtol=1e-6)
+    found, low, high = run("quantize", x, *ends, room="contrib")
+    assert found.tolist() == [[35, 151], [0, 219]]  # what lies below the range is its end
+    assert (found.dtype, low.tolist(), high.tolist()) == (np.uint8, [0], [1])
+    np.testing.assert_allclose(run("dequantize", found, low, high, room="contrib")[0], found / 255, rtol=1e-6)
+    own = run("quantize_v2", x, room="contrib")
+    assert own[0].tolist() == [[21, 88], [-89, 127]]
+    assert own[2].tolist() == [x.max()]
+    calibrated = {"min_calib_range": 0.5, "max_calib_range": 1.0}
+    assert run("quantize_v2", x, room="contrib", out_type="auto", **calibrated)[0].tolist() == [[0, 47], [0, 183]]
+    assert run("quantize_v2", x, room="contrib", **calibrated)[0].tolist() == [[18, 75], [-77, 109]]
+    with pytest.raises(GraphError, match="min_calib_range"):
+        run("quantize_v2", x, room="contrib", out_type="auto")
+    with pytest.raises(GraphError, match="int8 and uint8, not int32"):
+        run("dequantize", x.astype("i"), *ends, room="contrib")

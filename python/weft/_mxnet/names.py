@@ -45,6 +45,7 @@ _MODULES = (
     "proposals",
     "linalg",
     "deformable",
+    "quantisation",
     "custom",
 )
 
