@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.partial_shapes import as_pair
+from weft._mxnet.settings import REQUIRED, Settings, integer
 from weft._ops.creation import zeros_like
 from weft._tape.transforms import vjp
 
@@ -181,9 +182,6 @@ class _Places:
 
 
 def _register(op: Operator) -> Operator:
-    from weft._mxnet.operator import operator  # noqa: PLC0415 - which knows this module
-    from weft._mxnet.settings import REQUIRED, Settings, integer  # noqa: PLC0415 - as above
-
     how = op.backward
     places = _Places(op, how)
 
@@ -205,7 +203,7 @@ def _register(op: Operator) -> Operator:
     numbers = dict.fromkeys(places.counts, (integer, REQUIRED))
     kind: type[Settings] = type(op.settings)
     settings = kind(op.settings.without_effect, **op.settings.known, **numbers)
-    back = operator(
+    back = op.derive(
         f"{_BACK}{op.mxnet_name}",
         settings=settings,
         inputs=places.names,

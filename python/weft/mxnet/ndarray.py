@@ -1,6 +1,6 @@
 """MXNet's functions of arrays under its names, for scripts that were written for it: ``mx.nd``.
 
-Arrays are weft's own, with NumPy's methods: ``numpy()`` is what `asnumpy` was, and ``+`` broadcasts, as in MXNet.
+Arrays are weft's own, with NumPy's methods: ``numpy()`` replaces `asnumpy`, and ``+`` broadcasts, as in MXNet.
 
 >>> import weft.mxnet.ndarray as nd
 >>> nd.FullyConnected(nd.ones((1, 3)), nd.ones((2, 3)), nd.zeros(2), num_hidden=2)
