@@ -265,12 +265,6 @@ def _said(**given: Any) -> dict[str, Any]:
     return {key: each for key, each in given.items() if each is not None}
 
 
-def as_written(attributes: Any, ins: Any, last: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-    """Follow the rule of layouts of ops that take data as the network was written for it, and whose results lie so."""
-    del attributes, ins
-    return list(last), [last[0], *[None] * (len(outs) - 1)]
-
-
 def _composed(op: Operator, rule: Any) -> Any:
     """Return a rule of settings as a rule of attributes."""
     return lambda node, grads: rule(op.read(node.attributes), node, grads)
