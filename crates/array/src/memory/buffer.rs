@@ -72,8 +72,8 @@ pub struct Buffer {
     of_host: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
-    /// Why it is of no use any more.
-    gone: OnceLock<Gone>,
+    /// Why it is of no use any more. Behind a pointer, as it is rare: buffers are made and moved all the time.
+    gone: OnceLock<Box<Gone>>,
 }
 
 impl Buffer {
@@ -273,7 +273,7 @@ impl Buffer {
     #[inline]
     pub fn storage(&self) -> Result<&Arc<Storage>, ArrayError> {
         match &self.memory {
-            Memory::Host(storage) => match self.gone.get() {
+            Memory::Host(storage) => match self.gone.get().map(|gone| &**gone) {
                 None => Ok(storage),
                 Some(Gone::To(call)) => Err(ArrayError::GivenAway { call: call.to_string() }),
                 Some(Gone::With(tag)) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
@@ -371,18 +371,18 @@ impl Buffer {
 
     /// Gives its memory away, to the call of this name: from now on it can be neither looked at nor pushed on.
     pub fn give_away(&self, call: &str) {
-        let _ = self.gone.set(Gone::To(call.into()));
+        let _ = self.gone.set(Box::new(Gone::To(call.into())));
     }
 
     /// Says that it was made in a recording that came to nothing: nothing will ever be written to it.
     pub(crate) fn abandon(&self, tag: &Arc<Tag>) {
-        let _ = self.gone.set(Gone::With(Arc::clone(tag)));
+        let _ = self.gone.set(Box::new(Gone::With(Arc::clone(tag))));
     }
 
     /// Why it has memory no more, in a word or two: `given away`, or `recorded` by a recording that came to nothing.
     #[must_use]
     pub fn fate(&self) -> Option<&'static str> {
-        self.gone.get().map(|gone| match gone {
+        self.gone.get().map(|gone| match **gone {
             Gone::To(_) => "given away",
             Gone::With(_) => "recorded",
         })

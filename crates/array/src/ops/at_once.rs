@@ -73,8 +73,14 @@ pub(crate) fn attempt(
     Ok(true)
 }
 
+/// Whether two arrays of one buffer, both in rows of one shape, are the same elements.
+#[inline]
+fn is_same(one: &Array, other: &Array) -> bool {
+    one.layout().offset == other.layout().offset && one.dtype().size() == other.dtype().size()
+}
+
 /// Runs the loop if its operands are few, ready, and in rows of one shape or of one element each, the output anywhere in
-/// its buffer. Returns whether it ran.
+/// its buffer. An input may be the output. Returns whether it ran.
 #[inline]
 pub(crate) fn run_rows(
     kernel: &StridedLoop,
@@ -95,11 +101,6 @@ pub(crate) fn run_rows(
     {
         return false;
     }
-    let mut pushing = Pushing::lock(); // an address holds under it alone
-    if !is_all_there(&mut pushing, engine, arrays) {
-        return false;
-    }
-    let mut pointers = [std::ptr::null_mut(); FEW];
     let mut steps = [0; FEW];
     let mut elements = [Element([0; 16]); FEW];
     // Whether NumPy would broadcast one element: see `Strided::new`.
@@ -113,28 +114,39 @@ pub(crate) fn run_rows(
             Operand::Array(array) => {
                 let in_rows = array.is_contiguous() && array.layout().is_shaped_like(output.layout());
                 let is_one = !in_rows && array.layout().size() == 1; // paired with each element
-                let alike = (in_rows || is_one) && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
-                let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
+                let is_apart = !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
+                if !(is_apart && (in_rows || is_one) || in_rows && is_same(array, output)) {
+                    return false;
+                }
                 stays |= size == 1 && is_one && !array.layout().shape.is_empty();
-                pointers[at] = start.wrapping_add(array.layout().offset);
                 steps[at] = if is_one { 0 } else { signed(array.dtype().size()) };
             }
         }
     }
+    let mut pushing = Pushing::lock(); // an address holds under it alone
+    if !is_all_there(&mut pushing, engine, arrays) {
+        return false;
+    }
+    let mut pointers = [std::ptr::null_mut(); FEW];
     for (at, input) in inputs.iter().enumerate() {
-        if let Operand::Scalar(..) = input {
-            pointers[at] = elements[at].0.as_mut_ptr();
-        }
+        pointers[at] = match input {
+            Operand::Scalar(..) => elements[at].0.as_mut_ptr(),
+            Operand::Array(array) => match array.buffer().start() {
+                Ok(start) => start.wrapping_add(array.layout().offset),
+                Err(_) => return false,
+            },
+        };
     }
     let Ok(start) = output.buffer().start() else { return false };
-    let start = start.wrapping_add(output.layout().offset);
     let count = inputs.len();
-    (pointers[count], steps[count]) = (start, signed(output.dtype().size()));
+    pointers[count] = start.wrapping_add(output.layout().offset);
+    steps[count] = signed(output.dtype().size());
     if stays {
         steps = [0; FEW];
     }
     let span = engine.start_span();
-    // SAFETY: the inputs are ready and cannot change while the lock is held; the output has no other user meanwhile.
+    // SAFETY: the inputs are ready and cannot change while the lock is held; the output has no other user meanwhile, and
+    // overlaps an input only as the same elements.
     unsafe { kernel.call_on(&mut pointers[..=count], signed(size), &steps[..=count]) };
     if let Some(span) = span {
         engine.record_run(note, span);

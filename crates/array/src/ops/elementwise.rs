@@ -40,8 +40,9 @@ fn listed<'a>(
     for output in outputs {
         door::check(engine, output)?;
         arrays.push((output, Access::Overwrite));
-        if output.bytes() >= COUNTED {
-            bytes += output.bytes() as u64;
+        let own = output.bytes();
+        if own >= COUNTED {
+            bytes += own as u64;
         }
     }
     if !is_plain {

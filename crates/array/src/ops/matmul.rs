@@ -55,8 +55,10 @@ pub fn multiply_here(
     if recording::is_open() {
         return Ok(false);
     }
-    let step = Matmul::of_few_axes(kernel, output, left, right).filter(|step| is_short(step.nanoseconds()));
-    let Some(step) = step else { return Ok(false) };
+    let Some(step) = Matmul::of_few_axes(kernel, output, left, right) else { return Ok(false) };
+    if !is_short(step.nanoseconds()) {
+        return Ok(false);
+    }
     let arrays = [(left, Access::Read), (right, Access::Read), (output, Access::Overwrite)];
     let call = Call::on(output.engine(), &arrays, options);
     // SAFETY: the pointers are those of the arrays that the step was made for.

@@ -114,13 +114,13 @@ impl Matmul {
     }
 
     fn of(kernel: StridedLoop, stack: Walk, lengths: [isize; 3], steps: [isize; 6], dtype: DType) -> Self {
-        let size = signed(dtype.size());
+        let unit = signed(dtype.size()) - 1; // sizes are powers of two
         let native = match dtype {
             DType::Float16 | DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128 => Some(dtype),
             _ => None,
         };
         let worth = dtype == DType::Float16 || (lengths[0] > 1 && lengths[2] > 1);
-        let native = native.filter(|_| worth && steps.iter().all(|step| step % size == 0));
+        let native = native.filter(|_| worth && steps.iter().all(|step| step & unit == 0));
         let blocks = if native.is_some() { blocks(lengths.map(isize::unsigned_abs)) } else { [1, 1] };
         Self { kernel, stack, lengths, steps, native, blocks }
     }

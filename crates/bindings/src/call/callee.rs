@@ -2,11 +2,11 @@
 
 use super::alike::{Alike, Memory};
 use super::entry::Named;
-use super::kind::{Kind, packed};
+use super::kind::{Kind, Taken, packed};
 use super::native::Native;
 use super::plan::Plan;
 use super::table::Table;
-use super::way::{Way, Ways, shape_of};
+use super::way::{Way, Ways};
 use crate::array::operator::{OPERATORS, Operator, number_of};
 use crate::interpreter::dtypes;
 use pyo3::exceptions::PyRuntimeError;
@@ -178,7 +178,7 @@ impl Callee {
         operands: &Bound<'_, PyTuple>,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Plan>> {
-        let kinds: Option<super::kind::Kinds> = operands.iter().map(|operand| Kind::anywhere(&operand)).collect();
+        let kinds: Option<super::kind::Kinds> = operands.iter().map(|operand| Kind::of(&operand)).collect();
         let kinds = kinds.ok_or_else(|| PyRuntimeError::new_err("a plan is for arrays and numbers"))?;
         let dtype = dtype.map(dtypes::from_python).transpose()?;
         match Self::plan(slf, &kinds, dtype)? {
@@ -228,7 +228,7 @@ impl Callee {
         &self,
         py: Python<'_>,
         kinds: &[Kind],
-        operands: &[Bound<'_, PyAny>],
+        operands: &[Taken<'_, '_>],
         attributes: &Named<'_, '_>,
     ) -> Known {
         let facts = self.facts();
@@ -245,7 +245,7 @@ impl Callee {
                 return Known::Answer(answer.clone_ref(py), facts.answer_effort);
             }
         }
-        let operands = kinds.iter().zip(operands).map(|(kind, operand)| (*kind, shape_of(operand)));
+        let operands = kinds.iter().zip(operands).map(|(kind, operand)| (*kind, operand.shape()));
         let way = facts.ways.find(py, operands, attributes);
         way.map_or(Known::Unasked(facts.generation), Known::Way)
     }

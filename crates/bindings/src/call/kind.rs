@@ -18,21 +18,60 @@ pub(super) enum Kind {
 
 pub(super) type Kinds = SmallVec<[Kind; 3]>;
 
-impl Kind {
-    /// The kind of an operand. None for an operand that must become an array first, and for an array that another
-    /// handle stands for.
+/// An operand at which a walk has looked: an array at home, or another object, such as a number.
+#[derive(Clone, Copy)]
+pub(super) enum Taken<'a, 'py> {
+    Array(&'a Bound<'py, NDArray>),
+    Other(&'a Bound<'py, PyAny>),
+}
+
+impl<'a, 'py> Taken<'a, 'py> {
+    /// None for an array that another handle stands for.
     #[inline]
-    pub(super) fn of(operand: &Bound<'_, PyAny>) -> Option<Self> {
-        if let Ok(array) = operand.cast::<NDArray>() {
-            let own = array.get();
-            let is_home = !own.tape.is_moved() || own.stand_in(operand.py()).is_none();
-            return is_home.then(|| Self::Array(own.inner.dtype()));
-        }
-        Self::of_number(operand)
+    pub(super) fn of(operand: &'a Bound<'py, PyAny>) -> Option<Self> {
+        let Ok(array) = operand.cast::<NDArray>() else { return Some(Self::Other(operand)) };
+        let own = array.get();
+        (!own.tape.is_moved() || own.stand_in(operand.py()).is_none()).then_some(Self::Array(array))
     }
 
-    /// The same for an array on any device.
-    pub(super) fn anywhere(operand: &Bound<'_, PyAny>) -> Option<Self> {
+    #[inline]
+    pub(super) fn array(&self) -> Option<&'a Bound<'py, NDArray>> {
+        if let Self::Array(array) = self { Some(array) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn any(&self) -> &'a Bound<'py, PyAny> {
+        match self {
+            Self::Array(array) => array.as_any(),
+            Self::Other(other) => other,
+        }
+    }
+
+    /// The operand's kind. None for an operand that must become an array first.
+    #[inline]
+    pub(super) fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Array(array) => Some(Kind::Array(array.get().inner.dtype())),
+            Self::Other(other) => Kind::of_number(other),
+        }
+    }
+
+    /// The operand's shape; a number has no axes.
+    #[inline]
+    pub(super) fn shape(&self) -> &'a [usize] {
+        self.array().map_or(&[], |array| array.get().inner.layout().shape.as_slice())
+    }
+
+    /// Whether the tape may know the operand.
+    #[inline]
+    pub(super) fn is_known(&self) -> bool {
+        self.array().is_some_and(|array| array.get().tape.is_known())
+    }
+}
+
+impl Kind {
+    /// The kind of an operand on any device.
+    pub(super) fn of(operand: &Bound<'_, PyAny>) -> Option<Self> {
         match operand.cast::<NDArray>() {
             Ok(array) => Some(array.get().at(operand.py(), |own| Self::Array(own.inner.dtype()))),
             Err(_) => Self::of_number(operand),
@@ -40,7 +79,7 @@ impl Kind {
     }
 
     #[inline]
-    fn of_number(operand: &Bound<'_, PyAny>) -> Option<Self> {
+    pub(super) fn of_number(operand: &Bound<'_, PyAny>) -> Option<Self> {
         if operand.is_exact_instance_of::<PyFloat>() {
             Some(Self::Float)
         } else if operand.is_exact_instance_of::<PyInt>() {

@@ -2,6 +2,7 @@
 
 use super::alike::Memory;
 use super::callee;
+use super::kind::Taken;
 use super::on_device;
 use super::walk::{by_dtype, cast_for, into_itself, operated};
 use crate::array::NDArray;
@@ -50,40 +51,45 @@ pub(crate) fn binary<'py>(
     if let Some(done) = instead(array, |now| binary(now, other, operator, reflected)) {
         return done;
     }
+    let Some(beside) = Taken::of(other) else {
+        let now = elsewhere(other);
+        return binary(array, now.as_ref().unwrap_or(other), operator, reflected);
+    };
+    let at_home = Taken::Array(array);
+    let operands = if reflected { [beside, at_home] } else { [at_home, beside] };
+    let op = callee::operated(py, operator);
     if own.inner.buffer().is_elsewhere() {
         if operator != Operator::Matmul
             && !is_replaced(py, operator, Memory::Device)
             && let Some(result) = on_device::binary(array, other, operator, reflected)?
         {
             let result = result.into_bound(py);
-            heard(array, Some(other), operator, reflected, &result)?;
+            heard(operator, operands, &result)?;
             return Ok(result.into_any().unbind());
         }
-    } else if let Some(op) = callee::operated(py, operator) {
-        let operands = if reflected { [other, array.as_any()] } else { [array.as_any(), other] };
+    } else if let Some(op) = op {
         if let Some(result) = by_dtype(op, operands, own)? {
-            heard(array, Some(other), operator, reflected, &result)?;
+            heard(operator, operands, &result)?;
             return Ok(result.into_any().unbind());
         }
     } else if operator == Operator::Pow
         && !reflected
         && is_square(own, other)
         && let Some(op) = callee::operated(py, Operator::Multiply)
-        && let Some(result) = by_dtype(op, [array.as_any(), array.as_any()], own)?
+        && let Some(result) = by_dtype(op, [at_home; 2], own)?
     {
         if own.tape.is_known() {
             short::note_square(array, &result)?;
         }
         return Ok(result.into_any().unbind());
     }
-    if let Some(now) = elsewhere(other) {
-        return binary(array, &now, operator, reflected);
+    if let Some(op) = op
+        && let Some(result) = operated(op, array, operands)?
+    {
+        return Ok(result.unbind());
     }
-    let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
-    if let Some(result) = operated(operator, [left, right])? {
-        return Ok(result.into_any().unbind());
-    }
-    dispatch(py, operator.name(false), left, Some(right))
+    let [left, right] = operands;
+    dispatch(py, operator.name(false), left.any(), Some(right.any()))
 }
 
 /// Whether `array ** other` is the array's product with itself. The tape hears it as the square.
@@ -105,18 +111,21 @@ pub(crate) fn in_place<'py>(
     if let Some(done) = instead(array, |now| in_place(now, other, operator)) {
         return done;
     }
-    if is_known(own, other) || operator == Operator::Matmul {
-        // The tape has to be asked first; a product has no element-wise loop.
-    } else if own.inner.buffer().is_elsewhere() {
-        if !is_replaced(py, operator, Memory::Device) && on_device::in_place(array, other, operator)? {
-            return Ok(());
-        }
-    } else if let Some(op) = callee::operated(py, operator) {
-        if into_itself(op, array, other)? {
-            return Ok(());
-        }
-        if let Some(other) = cast_for(op, array, other)? {
-            return in_place(array, other.as_any(), operator);
+    // The tape has to be asked first, as it is for a tensor that has moved; a product has no element-wise loop.
+    if let Some(beside) = Taken::of(other)
+        && !(own.tape.is_known() || beside.is_known() || operator == Operator::Matmul)
+    {
+        if own.inner.buffer().is_elsewhere() {
+            if !is_replaced(py, operator, Memory::Device) && on_device::in_place(array, other, operator)? {
+                return Ok(());
+            }
+        } else if let Some(op) = callee::operated(py, operator) {
+            if into_itself(op, array, beside)? {
+                return Ok(());
+            }
+            if let Some(other) = cast_for(op, array, beside)? {
+                return in_place(array, other.as_any(), operator);
+            }
         }
     }
     let answer = dispatch(py, operator.name(true), array.as_any(), Some(other))?;
@@ -134,9 +143,10 @@ pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
     if let Some(done) = instead(array, |now| unary(now, operator)) {
         return done;
     }
+    let operands = [Taken::Array(array)];
     let result = if !own.inner.buffer().is_elsewhere() {
         match callee::operated(py, operator) {
-            Some(op) => by_dtype(op, [array.as_any()], own)?,
+            Some(op) => by_dtype(op, operands, own)?,
             None => None,
         }
     } else if is_replaced(py, operator, Memory::Device) {
@@ -145,34 +155,23 @@ pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
         on_device::unary(array, operator)?.map(|result| result.into_bound(py))
     };
     if let Some(result) = result {
-        heard(array, None, operator, false, &result)?;
+        heard(operator, operands, &result)?;
         return Ok(result.into_any().unbind());
     }
     dispatch(py, operator.name(false), array.as_any(), None)
 }
 
-/// Whether the tape may know an operand.
-#[inline]
-fn is_known(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
-    own.tape.is_known() || other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known())
-}
-
 /// Tells the tape of a pushed operator.
 #[inline]
-fn heard(
-    array: &Bound<'_, NDArray>,
-    other: Option<&Bound<'_, PyAny>>,
+fn heard<const N: usize>(
     operator: Operator,
-    reflected: bool,
+    operands: [Taken<'_, '_>; N],
     result: &Bound<'_, NDArray>,
 ) -> PyResult<()> {
-    if !array.get().tape.is_known()
-        && !other.is_some_and(|other| other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known()))
-    {
-        return Ok(());
+    if operands.iter().any(Taken::is_known) {
+        short::note_operator(operator, &operands.each_ref().map(Taken::any), result)?;
     }
-    let own = Some(array.as_any());
-    short::note_operator(array.py(), operator, if reflected { [other, own] } else { [own, other] }, result)
+    Ok(())
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 
 use super::callee::{Callee, carrier};
 use super::entry::{Named, dictionary};
-use super::kind::Kind;
+use super::kind::{Kind, Taken};
 use super::native::Run;
 use super::table::Table;
 use super::value::{Values, are, values};
@@ -62,6 +62,10 @@ impl Way {
         }
         let operands: SmallVec<[Bound<'_, PyAny>; 4]> =
             operands.iter().map(|each| elsewhere(&each).unwrap_or(each)).collect();
+        let is_away = |array: &Bound<'_, NDArray>| array.get().inner.buffer().is_elsewhere();
+        if targets.iter().any(is_away) || operands.iter().filter_map(|each| each.cast().ok()).any(is_away) {
+            return Ok(false);
+        }
         let pushed = run.push(results.py(), &targets, &operands)?;
         if pushed {
             for target in &targets {
@@ -139,25 +143,20 @@ fn shown(operands: &[Outline]) -> impl Iterator<Item = (Kind, &[usize])> + Clone
     operands.iter().map(|(kind, shape)| (*kind, shape.as_slice()))
 }
 
-/// The shape of an operand on the host; a number has no axes.
-pub(super) fn shape_of<'a>(operand: &'a Bound<'_, PyAny>) -> &'a [usize] {
-    operand.cast::<NDArray>().map_or(&[], |array| array.get().inner.layout().shape.as_slice())
-}
-
 /// Kinds and shapes of operands on any device; None if an operand must become an array first.
 fn outlines(operands: &[Bound<'_, PyAny>]) -> Option<Outlines> {
     let each = |operand: &Bound<'_, PyAny>| match operand.cast::<NDArray>() {
         Ok(array) => {
             Some(array.get().at(operand.py(), |own| (Kind::Array(own.inner.dtype()), own.inner.layout().shape.clone())))
         }
-        Err(_) => Some((Kind::of(operand)?, Shape::new())),
+        Err(_) => Some((Kind::of_number(operand)?, Shape::new())),
     };
     operands.iter().map(each).collect()
 }
 
-/// Kinds and shapes of operands on the host.
-pub(super) fn outlines_of(kinds: &[Kind], operands: &[Bound<'_, PyAny>]) -> Outlines {
-    let each = |(kind, operand): (&Kind, &Bound<'_, PyAny>)| (*kind, Shape::from_slice(shape_of(operand)));
+/// The same of operands at which a walk has looked.
+pub(super) fn outlines_of(kinds: &[Kind], operands: &[Taken<'_, '_>]) -> Outlines {
+    let each = |(kind, operand): (&Kind, &Taken<'_, '_>)| (*kind, Shape::from_slice(operand.shape()));
     kinds.iter().zip(operands).map(each).collect()
 }
 

@@ -139,37 +139,30 @@ pub(crate) fn noted_handles<'py>(
     Ok(())
 }
 
-/// Notes `result = array (operator) other`, from the type slot.
+/// Notes the result of an operator, from the type slot.
 #[cold]
 pub(crate) fn note_operator(
-    py: Python<'_>,
     operator: Operator,
-    operands: [Option<&Bound<'_, PyAny>>; 2],
+    operands: &[&Bound<'_, PyAny>],
     result: &Bound<'_, NDArray>,
 ) -> PyResult<()> {
-    note_rule(py, OPERATOR_RULES[operator as usize].get(), operands, result)
+    note_rule(OPERATOR_RULES[operator as usize].get(), operands, result)
 }
 
 /// Notes `result = array ** 2`.
 #[cold]
 pub(crate) fn note_square(array: &Bound<'_, NDArray>, result: &Bound<'_, NDArray>) -> PyResult<()> {
-    note_rule(array.py(), SQUARE.get(), [Some(array.as_any()), None], result)
+    note_rule(SQUARE.get(), &[array.as_any()], result)
 }
 
-fn note_rule(
-    py: Python<'_>,
-    rule: Option<&Rule>,
-    operands: [Option<&Bound<'_, PyAny>>; 2],
-    result: &Bound<'_, NDArray>,
-) -> PyResult<()> {
-    let Some(rule) = rule else { return Ok(()) };
+fn note_rule(rule: Option<&Rule>, operands: &[&Bound<'_, PyAny>], result: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (py, Some(rule)) = (result.py(), rule) else { return Ok(()) };
     if !has_gradient(result.get().inner.dtype()) {
         return Ok(());
     }
-    let operands: SmallVec<[_; 2]> = operands.into_iter().flatten().collect();
-    let Some(entries) = entries(py, &operands)? else { return Ok(()) };
+    let Some(entries) = entries(py, operands)? else { return Ok(()) };
     let mask = of_wanted(rule.reads.into_iter(), &entries);
-    let seen = inputs(py, &operands, entries, mask)?;
+    let seen = inputs(py, operands, entries, mask)?;
     note(
         py,
         rule.op.clone_ref(py),

@@ -141,7 +141,8 @@ pub(crate) fn laid_out(py: Python<'_>, x: &NDArray) -> PyResult<Array> {
 }
 
 fn apart(py: Python<'_>, x: &NDArray, kernel: StridedLoop, dtype: DType, name: &str, kind: Kind) -> PyResult<Array> {
-    let made = room_beside(py, x, &x.inner.layout().shape, dtype)?;
+    let made = Array::like(&x.inner, dtype).map_err(|error| raised(py, error))?;
+    x.owner().get().wait_for_room(py, made.bytes() as u64)?;
     let note = trace::of_arrays(py, made.engine(), kind, name);
     let options = PushOptions { note, ..PushOptions::default() };
     push_elementwise(kernel, &[&made], &[Operand::Array(&x.inner)], options).map_err(|error| raised(py, error))?;

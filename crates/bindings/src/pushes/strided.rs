@@ -26,12 +26,6 @@ type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isiz
 /// it down.
 const LARGE: usize = 1 << 20;
 
-/// The name of an op with a large result.
-#[inline]
-pub(super) fn named<'a>(output: &Array, name: &'a str) -> Option<&'a str> {
-    (output.bytes() >= LARGE).then_some(name)
-}
-
 /// The beginning of NumPy's `PyUFuncObject`, which is part of its C API and has not changed since 1.0.
 #[repr(C)]
 struct UfuncObject {
@@ -228,8 +222,9 @@ impl Loop {
     }
 
     pub(crate) fn options<'a>(py: Python<'_>, output: &Array, name: &'a str) -> PushOptions<'a> {
-        let note = trace::placed(py, trace::of_arrays(py, output.engine(), Kind::Compute, name), output.bytes());
-        PushOptions { note, name: named(output, name), ..PushOptions::default() }
+        let bytes = output.bytes();
+        let note = trace::placed(py, trace::of_arrays(py, output.engine(), Kind::Compute, name), bytes);
+        PushOptions { note, name: (bytes >= LARGE).then_some(name), ..PushOptions::default() }
     }
 
     /// The kernels of the same loop on the device of an array, if there are any.

@@ -341,19 +341,13 @@ fn made(
 }
 
 impl Run {
-    /// Pushes the op into a result of its shape and dtype. False: nothing was pushed.
+    /// Pushes the op over operands on the host into a result of its shape and dtype there. False: nothing was pushed.
     pub(super) fn push(
         &self,
         py: Python<'_>,
         results: &[Bound<'_, NDArray>],
         operands: &[Bound<'_, PyAny>],
     ) -> PyResult<bool> {
-        let is_elsewhere = |operand: &Bound<'_, PyAny>| {
-            operand.cast::<NDArray>().is_ok_and(|array| array.get().inner.buffer().is_elsewhere())
-        };
-        if results.iter().any(|result| is_elsewhere(result)) || operands.iter().any(is_elsewhere) {
-            return Ok(false);
-        }
         if let Self::Kernel(kernel) = self {
             return kernel.get().push_over(py, results, operands);
         }
