@@ -49,7 +49,7 @@ from weft._mxnet.script_arrays import (
     split_v2,
     zeros,
 )
-from weft._mxnet.script_rooms import Room
+from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import ROOMS, found_op
 
 __all__ = [
@@ -62,10 +62,30 @@ __all__ = [
 empty = zeros
 
 
+class _Room:
+    """The functions of one of MXNet's modules, as ``ndarray.contrib``."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
+        if drawn is not None:
+            return drawn
+        if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
+            raise AttributeError(f"weft.mxnet.ndarray.{self._name} has no {name!r}")
+        return function(name, ROOMS[self._name])
+
+    def __repr__(self) -> str:
+        return f"<MXNet's ndarray.{self._name}>"
+
+
 def __getattr__(name: str) -> Any:
     """Return the function of an op of this name, or one of MXNet's rooms of functions."""
     if name in ROOMS:
-        return Room("ndarray", name, function, is_operand)
+        return _Room(name)
     if name.startswith("__") or found_op(name) is None:
         raise AttributeError(
             f"weft.mxnet.ndarray has no {name!r}: weft.mxnet.list_ops() names MXNet's ops that are there"

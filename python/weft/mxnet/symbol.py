@@ -19,7 +19,7 @@ from typing import Any
 from weft._graph.executor import Executor
 from weft._graph.naming import AttrScope, NameManager, Prefix
 from weft._mxnet.operator import BY_NAME
-from weft._mxnet.script_rooms import Room
+from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import (
     ROOMS,
     Group,
@@ -55,10 +55,34 @@ pow = power  # noqa: A001 - MXNet's name
 fromjson = load_json
 
 
+class _Room:
+    """The functions of one of MXNet's modules, as ``symbol.contrib``."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
+        if drawn is not None:
+            return drawn
+        if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
+            raise AttributeError(f"weft.mxnet.symbol.{self._name} has no {name!r}")
+        return function(name, ROOMS[self._name])
+
+    def __dir__(self) -> list[str]:
+        prefix = ROOMS[self._name]
+        return sorted(name[len(prefix) :] for name in BY_NAME if name.startswith(prefix))
+
+    def __repr__(self) -> str:
+        return f"<MXNet's symbol.{self._name}>"
+
+
 def __getattr__(name: str) -> Any:
     """Return the function of an op of this name, or one of MXNet's rooms of functions."""
     if name in ROOMS:
-        return Room("symbol", name, function, is_operand)
+        return _Room(name)
     if name.startswith("__") or found_op(name) is None:
         raise AttributeError(
             f"weft.mxnet.symbol has no {name!r}: weft.mxnet.list_ops() names MXNet's ops that are there"
