@@ -16,6 +16,8 @@ from weft._call.backends import Backend, register
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from conftest import RunScript
+
 DEVICE = "loopback:1"
 
 
@@ -264,3 +266,28 @@ def test_a_kind_has_a_name_and_numbers_of_its_own() -> None:
         register(Second())
     with pytest.raises(weft.errors.ArgumentValueError, match="known are 'cpu', 'cuda' and 'loopback'"):
         weft.Device("second:0")
+
+
+def test_more_kinds_than_there_is_room_for_are_refused(script: RunScript) -> None:
+    done = script("""
+        import numpy as np
+        import weft
+        from weft._call.backends import Backend, register
+
+        def made(letter):
+            class Another(Backend):
+                kind, first, count, dlpack = f"kind{letter}", 0xA000 + ord(letter), 1, 12
+
+            register(Another())
+            try:
+                x = weft.ones(2, device=f"kind{letter}:0") + 1.0
+            except weft.errors.ArgumentValueError as error:
+                return str(error)
+            return x.tolist()
+
+        found = [made(letter) for letter in "abcdefghijklmnopqrst"]
+        assert found[:15] == [[2.0, 2.0]] * 15, found  # CUDA is the first of sixteen
+        assert all("there may be 16" in each for each in found[15:]), found
+        assert weft.ones(2, device="kinda:0").tolist() == [1.0, 1.0]
+    """)
+    assert done.returncode == 0

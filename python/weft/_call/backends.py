@@ -67,7 +67,13 @@ class Backend(Destination):
     protocol: ClassVar[str | None] = None
 
     def empty(self, shape: Sequence[int], dtype: DType, engine: Engine, index: int) -> NDArray:
-        """Return a new array of undefined elements on the device of this number."""
+        """Return a new array of undefined elements on the device of this number.
+
+        Raises
+        ------
+        ArgumentValueError
+            If it is the first of its kind, and arrays of too many kinds have been made.
+        """
         return kind_empty(shape, dtype, engine, f"{self.kind}:{index}", self.first + index)
 
     def copy_elements(self, target: NDArray, x: NDArray) -> None:
