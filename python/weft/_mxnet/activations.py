@@ -30,7 +30,7 @@ _KINDS: dict[str, Any] = {
     "softsign": lambda x: x / (1.0 + abs(x)),
 }
 
-#: What each changes the gradient by, of the result `y`.
+#: The factor by which each changes the gradient, of the result `y`.
 _SLOPES: dict[str, Any] = {
     "relu": lambda y: namespace.astype(y > 0, y.dtype),
     "sigmoid": lambda y: y * (1.0 - y),
@@ -230,7 +230,7 @@ def _dropout_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 
 def _drawn(s: Any, known: Any) -> Any:
-    """Return the shape of what is drawn: one number along axes that are dropped together."""
+    """Return the shape of the draws: one number along axes that are dropped together."""
     return tuple(1 if at in s.axes else each for at, each in enumerate(known))
 
 

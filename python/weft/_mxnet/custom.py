@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CustomOp:
-    """What a custom operator computes, as in MXNet: subclasses define `forward` and `backward`.
+    """The computation of a custom operator, as in MXNet: subclasses define `forward` and `backward`.
 
     Both run when they are called, on the calling thread, and may ask arrays for values.
     """
@@ -45,7 +45,7 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What is known of a custom operator before it runs, as in MXNet: names, shapes, dtypes."""
+    """The facts of a custom operator before it runs, as in MXNet: names, shapes, dtypes."""
 
     def __init__(self, need_top_grad: bool = True) -> None:
         """Say whether `backward` looks at the gradients of results; losses do not."""
@@ -107,7 +107,7 @@ def register(reg_name: str) -> Callable[[type[Any]], type[Any]]:
 
 
 class _Open(Settings):
-    """Settings of which only the operator's class knows the names: they are texts, as in MXNet."""
+    """Settings with names that only the operator's class knows: they are texts, as in MXNet."""
 
     __slots__ = ()
 
@@ -187,9 +187,9 @@ def _run(s: Any, arrays: Sequence[Any], *, is_train: bool) -> tuple[CustomOp, li
 
 
 def _backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """Compute the results again, in an operator of its own: what it keeps in `forward` is there in `backward`.
+    """Compute the results again, in an operator of its own: attributes that `forward` sets are there in `backward`.
 
-    The states have changed already: the operator gets copies, which nobody looks at after.
+    The states have changed already: the operator gets copies, which are not looked at after.
     """
     del outputs
     count = _arguments(s)

@@ -124,7 +124,7 @@ def _blocks_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 
 def _blocked(by: int, known: Any) -> Any:
-    """Return the lengths of batch, channels, rows and columns, of which blocks are made."""
+    """Return the lengths of batch, channels, rows and columns, to cut into blocks."""
     if by < 1:
         raise ArgumentValueError(f"block_size is 1 or more, not {by}")
     if len(known) != 4 or 0 in known:  # (n, c, h, w)

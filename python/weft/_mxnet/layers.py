@@ -55,7 +55,7 @@ def _convolution_arguments(s: Any) -> dict[str, Any]:
 
 
 def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, Any]) -> Sequence[Any]:
-    """Return what the gradient's rule of another op says, of which this node computes the same."""
+    """Return the answer of the gradient's rule of another op with the same computation as this node's."""
     rule: Any = get_op(op).attribute("gradient")
     found: Sequence[Any] = rule(
         SimpleNamespace(inputs=node.inputs, outputs=node.outputs[:1], attributes=attributes), grads[:1]
@@ -74,7 +74,7 @@ def last(x: Any) -> Any:
 
 
 def with_layout(apply: Any) -> Any:
-    """Return what is computed with the channels on the second axis as what is computed in any layout, by transposes."""
+    """Return a computation with the channels on the second axis as one in any layout, by transposes."""
 
     def either(s: Any, *arrays: Any) -> Any:
         if not is_last(s.layout):
@@ -206,7 +206,7 @@ def _embedding_dtypes(s: Any, ins: Any, outs: Any) -> None:
 
 
 def _rows(s: Any, data: Any) -> Any:
-    """Return the numbers of rows: what is outside takes the first or the last one."""
+    """Return the numbers of rows: a number outside takes the first or the last one."""
     return namespace.astype(namespace.clip(data, 0, s.input_dim - 1), "int64")
 
 

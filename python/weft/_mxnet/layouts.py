@@ -1,4 +1,4 @@
-"""Rules of layouts: which ones MXNet's ops take for their data and weights, and in which their results lie."""
+"""Rules of layouts: those that MXNet's ops take for their data and weights, and those of their results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _layout(names: str) -> str | None:
 
 
 def as_written(attributes: Any, ins: Any, last: Any, outs: Any) -> Answer:
-    """Follow the rule of ops that take data as the network was written for it, and whose results lie so."""
+    """Follow the rule of ops that take data as the network was written for it, and leave results so."""
     del attributes, ins
     return list(last), [last[0], *[None] * (len(outs) - 1)]
 

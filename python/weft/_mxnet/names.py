@@ -8,7 +8,7 @@ from functools import cache
 from weft._core import find_op
 from weft._mxnet.operator import BY_NAME, Operator, is_own
 
-#: What registers ops, in an order in which each finds what it needs.
+#: The modules that register ops, each behind those that it needs.
 _MODULES = (
     "elementwise",
     "reductions",
@@ -60,7 +60,7 @@ def register_all() -> None:
 
 
 def registered_name(name: str, by_mxnet: bool) -> str | None:
-    """Return the name under which an op that a file names is registered; None if nobody knows it.
+    """Return the registered name of an op that a file names; None if there is none.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def registered_name(name: str, by_mxnet: bool) -> str | None:
 
 def _backward(name: str) -> Operator | None:
     """Return the op of gradients of another one."""
-    from weft._mxnet.gradients import NONE, backward_of  # noqa: PLC0415 - for those alone who read gradients
+    from weft._mxnet.gradients import NONE, backward_of  # noqa: PLC0415 - for files with gradients alone
 
     of = BY_NAME.get(name)
     if of is None and name.startswith(_BACK):

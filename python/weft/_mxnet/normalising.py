@@ -91,7 +91,7 @@ def _visible(settings: Any) -> int:
     return 3 if settings.output_mean_var else 1
 
 
-#: What both ops of a batch's statistics have in common.
+#: The common rules of both ops of a batch's statistics.
 _BATCH_RULES: dict[str, Any] = {
     "inputs": ("data", "gamma", "beta", "moving_mean", "moving_var"),
     "outputs": 3,
@@ -105,7 +105,7 @@ _BATCH_RULES: dict[str, Any] = {
 
 
 def _by_statistics(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> tuple[Any, Any, Any]:
-    """Return the data normalised, and the mean and the variance by which it was."""
+    """Return the data normalised, with its mean and variance."""
     axis = _axis(s.axis, data.ndim)
     if not _by_batch(s):
         found = nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
@@ -181,7 +181,7 @@ def _instance_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
 
 
 class _second:  # noqa: N801 - a value, not a class to be told of
-    """Settings of an op whose channels are the second axis."""
+    """Settings of an op with channels on the second axis."""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings

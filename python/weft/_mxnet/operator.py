@@ -1,7 +1,7 @@
 """An op of MXNet's: its settings, its rules both ways, and its computation by weft's functions."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# What is said by settings is said of settings of any kind.
+# Functions of settings take those of any kind.
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Below the level of `weft.register_op`: an op that a user registers under one of these names counts.
 _LEVEL = 0
-#: For how many combinations of attributes an op remembers what they mean.
+#: The number of combinations of attributes that an op remembers the settings of.
 _REMEMBERED = 512
 
 #: The ops by all names that MXNet has for them.
@@ -55,11 +55,11 @@ class Operator(Op):
     apply : callable
         ``apply(settings, *arrays)`` returns an array, or as many as there are results.
     inputs : tuple of str or callable
-        The names of its inputs, or what returns them, or None, for settings.
+        The names of its inputs, or a function that returns them, or None, for settings.
     shown : int or callable
-        The number of results that whoever composes it sees.
+        The number of results that a composition sees.
     backward : Backward
-        What computes the gradients of its inputs.
+        The computation of its inputs' gradients.
     """
 
     __slots__ = ("_fitting", "_read", "apply", "backward", "inputs", "mxnet_name", "settings", "shown")
@@ -78,7 +78,7 @@ class Operator(Op):
         super().__init__(_free(name), self._infer, self._compute, level=_LEVEL)
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> Any:
-        """Push what computes the op, and return its result, or a tuple of results, at once."""
+        """Push the op's computation, and return its result, or a tuple of results, at once."""
         if any(is_symbol(each) for each in arrays):
             from weft._graph.composing import compose_op  # noqa: PLC0415 - for symbols alone
 
@@ -95,7 +95,7 @@ class Operator(Op):
         return arranged(self, given, lambda each: is_symbol(each) or isinstance(each, NDArray | np.ndarray))
 
     def check(self, arrays: Sequence[Any], attributes: dict[str, Any]) -> None:
-        """Refuse arrays whose shapes the rule of the op refuses: its computation might broadcast them.
+        """Refuse arrays of shapes that the rule of the op refuses: its computation might broadcast them.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class Operator(Op):
         return SimpleNamespace(**{name: default for name, (_, default) in self.settings.known.items()})
 
     def _infer(self, *avals: Aval, **attributes: Any) -> Any:
-        """Follow forwards what the rules say."""
+        """Follow the rules forwards."""
         count = self._entry.num_outputs(attributes)
         shape_rule: Any = self.attribute("infer_shape")
         type_rule: Any = self.attribute("infer_type")
@@ -141,7 +141,7 @@ class Operator(Op):
         return found[0] if count == 1 else found
 
     def _compute(self, *arrays: np.ndarray[Any, Any], **attributes: Any) -> None:
-        """Compute on a worker, where somebody asks for that: the calls inside are waited for."""
+        """Compute on a worker, where that is asked for: the calls inside are waited for."""
         count = self._entry.num_outputs(attributes)
         found = self(*arrays[count:], **attributes)
         for out, result in zip(arrays[:count], as_pair(found), strict=True):
@@ -158,7 +158,7 @@ def _key(attributes: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _free(name: str) -> str:
-    """Return the name under which an op is registered: MXNet's own, if no op of weft's has it."""
+    """Return the name for the registry: MXNet's own, if no op of weft's has it."""
     known = find_op(name)
     return f"mxnet.{name}" if known is not None and is_own(known) else name
 
@@ -197,11 +197,11 @@ def operator(
     inputs : tuple of str, or callable
         The names of its inputs; a function of the settings returns them, or None where any number will do.
     outputs, visible : int or callable, optional
-        The number of its results, and of those that whoever composes it sees.
+        The number of its results, and of those that a composition sees.
     output_names : tuple of str, optional
         The names of its results.
     shapes, dtypes : callable, optional
-        ``rule(settings, ins, outs)`` writes what follows into both; by default all are the same.
+        ``rule(settings, ins, outs)`` writes inferred ones into both; by default all are the same.
     gradient : Backward or callable, optional
         How gradients go through it; by default `apply` is differentiated. A function ``rule(settings, node, grads)``
         composes them of symbols.
@@ -214,7 +214,7 @@ def operator(
     pure : bool, default: True
         False for draws.
     records : bool, default: True
-        Whether executors may record it: not what asks for values when it is called.
+        Whether executors may record it: not if its call asks for values.
     layout : str or callable, optional
         Its rule for layouts, or the name of one; ops whose operands and results are all alike take any.
     """
@@ -244,7 +244,7 @@ def operator(
             op.set_attribute(key, value)
         if not settings.is_open:
             op._entry.set_attribute("attribute_names", settings.names, _LEVEL)
-        if not name.startswith("_backward_"):  # whose settings are not MXNet's
+        if not name.startswith("_backward_"):  # settings of these are not MXNet's
             op.set_attribute("mxnet_name", name)
         if back is NONE:
             op.set_attribute("gradient_reads", None)
@@ -261,7 +261,7 @@ def operator(
 
 
 def _said(**given: Any) -> dict[str, Any]:
-    """Return what is said: None says nothing."""
+    """Return the given facts but None, which says nothing."""
     return {key: each for key, each in given.items() if each is not None}
 
 
@@ -271,7 +271,7 @@ def _composed(op: Operator, rule: Any) -> Any:
 
 
 def _by_settings(op: Operator, given: Any) -> Any:
-    """Return what is said for all settings, or a function of attributes."""
+    """Return a value for all settings, or a function of attributes."""
     return (lambda attributes: given(op.read(attributes))) if callable(given) else given
 
 

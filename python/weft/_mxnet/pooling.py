@@ -50,7 +50,7 @@ def _windows(s: Any, data: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple
 
 
 def _counts(s: Any, data: Any, kernel: tuple[int, ...], stride: tuple[int, ...]) -> Any:
-    """Return by how many elements the sum of each window is divided: padding counts, what lies behind it does not."""
+    """Return the number of elements that divides the sum of each window: padding counts, places behind it do not."""
     count = data.ndim - 2
     pad = padding_of(s, count)
     found: Any = np.ones((1,) * count)

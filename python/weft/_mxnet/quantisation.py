@@ -49,7 +49,7 @@ def _widest(low: Any, high: Any) -> Any:
 
 
 def _quantised(kind: str, data: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-    """Return data in eight bits, and the range that these stand for; what lies outside is the nearest end."""
+    """Return data in eight bits, and the range that these stand for; a number outside is the nearest end."""
     if kind == "uint8":
         scaled = namespace.clip((data - low) * (_UNSIGNED / (high - low)) + 0.5, 0.0, _UNSIGNED)
         return namespace.astype(scaled, kind), low, high

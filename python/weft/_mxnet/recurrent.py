@@ -1,4 +1,4 @@
-"""Recurrent networks: the fused op, whose weights lie in one vector."""
+"""Recurrent networks: the fused op, with its weights in one vector."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Shapes
 
-#: By mode: what `weft.nn.rnn` calls it, and the rows of weights for each unit.
+#: By mode: its name for `weft.nn.rnn`, and the rows of weights for each unit.
 _MODES = {"rnn_relu": ("relu", 1), "rnn_tanh": ("tanh", 1), "lstm": ("lstm", 4), "gru": ("gru", 3)}
 
 
 def _layers(s: Any, width: int) -> Iterator[int]:
-    """Return the width of what goes into each layer."""
+    """Return the width of each layer's input."""
     for layer in range(s.num_layers):
         yield width if layer == 0 else s.state_size * (1 + s.bidirectional)
 

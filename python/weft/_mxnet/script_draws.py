@@ -20,9 +20,9 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     "negative_binomial": ("k", "p"),
     "generalized_negative_binomial": ("mu", "alpha"),
 }
-#: Functions whose op has another name.
+#: The ops of functions with other names.
 _NAMES = {"multinomial": "_sample_multinomial", "shuffle": "_shuffle", "randint": "_random_randint"}
-#: What a call names after the parameters.
+#: The names of a call after the parameters.
 _REST = ("shape", "dtype", "ctx", "out")
 
 

@@ -151,7 +151,7 @@ class Symbol(_Symbol):
         return (None, None, None) if unknown else found
 
     def infer_shape_partial(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return what `infer_shape` does as far as it follows: 0 for a length that does not, ``()`` for a shape."""
+        """Return the answer of `infer_shape` as far as it follows: 0 for a length that does not, ``()`` for a shape."""
         found = _Symbol.infer_shape_partial(
             self, *map(_open, args), **{key: _open(each) for key, each in known.items()}
         )
@@ -205,7 +205,7 @@ class Symbol(_Symbol):
 
 
 def _open(shape: Any) -> Any:
-    """Return a shape of MXNet's, in which 0 is not known, as one with None."""
+    """Return a shape of MXNet's, with 0 for unknown lengths, as one with None."""
     lengths: Any = shape
     if not isinstance(shape, tuple | list):
         return shape
@@ -326,7 +326,7 @@ def composed(
                 del named_[key]
     attributes |= named_
     positional = inputs
-    if None in inputs:  # what is left out becomes a variable
+    if None in inputs:  # an input that is left out becomes a variable
         assert names is not None
         attributes |= {key: each for key, each in zip(names, inputs, strict=False) if each is not None}
         positional = []
@@ -351,7 +351,7 @@ def _notes_of_inputs(attributes: dict[str, Any], names: tuple[str, ...]) -> list
     return found
 
 
-# What MXNet's module has besides the functions of ops.
+# Further functions of MXNet's module, besides those of ops.
 
 
 def Variable(  # noqa: N802 - MXNet's name
@@ -460,7 +460,7 @@ def histogram(a: Symbol, bins: Any = 10, range: Any = None, **named_: Any) -> Sy
 
 
 def parts_of(indices_or_sections: Any) -> dict[str, Any]:
-    """Return what the op of parts calls a number of parts, or where they begin."""
+    """Return the attributes of the op of parts for a number of parts, or for their beginnings."""
     if isinstance(indices_or_sections, int):
         return {"sections": indices_or_sections}
     return {"indices": (0, *indices_or_sections)}
