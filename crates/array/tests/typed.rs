@@ -100,16 +100,18 @@ fn an_input_that_is_the_output_as_other_elements() {
     let ints = narrow(7);
     let kernel = cast_loop(DType::Int32, DType::Float64).expect("a cast of numbers");
     push_elementwise(kernel, &[&wide], &[Operand::Array(&ints)], PushOptions::default()).expect("it is copied first");
-    assert_eq!(values(&wide), [7.0; 4], "an element was written before it was read");
+    assert_eq!(values(&wide), [7.0_f64.to_bits(); 4], "an element was written before it was read");
     // The same elements are read before they are written, one by one.
     push_elementwise(copy_loop(DType::Float64), &[&wide], &[Operand::Array(&wide)], PushOptions::default())
         .expect("it fits");
-    assert_eq!(values(&wide), [7.0; 4]);
+    assert_eq!(values(&wide), [7.0_f64.to_bits(); 4]);
 }
 
-fn values(array: &Array) -> [f64; 4] {
+/// The bits of four numbers.
+fn values(array: &Array) -> [u64; 4] {
     array.wait_to_read(&mut Wait::default()).expect("it has run");
-    let start = array.buffer().start().expect("it is there").cast::<f64>();
-    // SAFETY: four numbers of an array that was waited for.
-    std::array::from_fn(|at| unsafe { start.add(at).read_unaligned() })
+    let start = array.buffer().start().expect("it is there").cast_const();
+    // SAFETY: the bytes of four numbers of an array that was waited for.
+    let number = |at: usize| unsafe { start.add(8 * at).cast::<[u8; 8]>().read() };
+    std::array::from_fn(|at| u64::from_ne_bytes(number(at)))
 }
