@@ -17,7 +17,7 @@ Arrays: no line waits but the last.
 >>> y.sum() + x.sum()
 NDArray(10.14626437)
 
-Functions of one's own, which say what they read and write:
+Functions of one's own, with declared reads and writes:
 
 >>> import numpy as np
 >>> @weft.task

@@ -47,5 +47,5 @@ __all__ = [
     "SoftMaxCrossEntropy", "Tanh",
 ]  # fmt: skip
 
-if not TYPE_CHECKING:  # to whom it would have any name
+if not TYPE_CHECKING:  # a checker would take any name for one of the module's
     __getattr__ = absent_from(__name__)

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "singa_states", "torch_states"]
 
-if not TYPE_CHECKING:  # to whom it would have any name
+if not TYPE_CHECKING:  # a checker would take any name for one of the module's
     __getattr__ = absent_from(__name__)
 
 
@@ -74,8 +74,8 @@ class Model(Layer):
     A subclass makes its layers in ``__init__``, and defines `forward` and `train_one_batch`. `compile` sizes the layers for
     their inputs; without it the first call does so, and calls run eagerly. A call of the model is `train_one_batch` or, after
     `eval`, `forward`: with ``use_graph=True`` as a program, recorded for each shape of inputs that comes, and replayed.
-    Parameters, what the optimizer keeps and the state of generators are changed in place; results are new tensors at each
-    call. The weights are the same, bit for bit, however it runs.
+    Parameters, the optimizer's state and that of generators are changed in place; results are new tensors at each call.
+    The weights are the same, bit for bit, however it runs.
 
     Attributes
     ----------
@@ -119,21 +119,21 @@ class Model(Layer):
         Parameters
         ----------
         inputs : list of array-like
-            What `forward` takes, arrays or lists of them; their shapes, dtypes and devices count, their values do not. NumPy's
-            and torch's arrays are taken as well.
+            The arguments of `forward`, arrays or lists of them; their shapes, dtypes and devices count, their values do not.
+            NumPy's and torch's arrays are taken as well.
         is_train : bool, default: True
             Whether calls train.
         use_graph : bool, default: False
             Whether calls are programs. The words "True" and "False" mean it, too: SINGA's command lines hand them over.
         sequential : bool, default: False
-            Whether the ops of a program run one by one, in the order in which they were recorded.
+            Whether the ops of a program run one by one, in the order of the recording.
 
         Raises
         ------
         ArgumentTypeError
             If `inputs` is no list of arrays.
         ShapeError
-            If a layer does not take what comes to it, with its name and both shapes.
+            If a layer does not take its input, with its name and both shapes.
         """
         given: Any = inputs
         inputs = _as_arrays(list(cast("Sequence[Any]", given))) if isinstance(given, list | tuple) else given
@@ -153,7 +153,7 @@ class Model(Layer):
         self.training = flag(mode, "train(mode)")
 
     def eval(self) -> None:
-        """Let calls evaluate: `forward` alone, whose program is another one."""
+        """Let calls evaluate: `forward` alone, by a program of its own."""
         self.train(mode=False)
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:
@@ -216,7 +216,7 @@ class Model(Layer):
             return self._runs.timed(kind, run, inputs, self._places())
 
     def _run_first(self, kind: str, method: Callable[..., Any], inputs: Any, options: Any) -> Any:
-        """Run the first call of a model that nobody has compiled, eagerly: it makes the parameters."""
+        """Run the first call of a model without `compile`, eagerly: it makes the parameters."""
         self._name_layers()  # for messages
         with in_mode(self, training=kind == "training"):
             found = method(self, *inputs, **options)
@@ -233,9 +233,9 @@ class Model(Layer):
     def recover(self, timeout: float | None = None) -> list[BaseException]:
         """Make the last good versions of all that a step changes the values again, after a step that failed.
 
-        A batch that fails, by a label out of range, say, fails what is computed from it: the step's updates are skipped, and
-        from then on whatever needs the parameters fails the same way. They have not been touched: this call makes them, what
-        the optimizer keeps, and the states of layers the values again, as they were before the step. The step counts.
+        A batch that fails, by a label out of range, say, fails all that is computed from it: the step's updates are skipped, and
+        from then on every use of the parameters fails the same way. They have not been touched: this call makes them, the
+        optimizer's state and the states of layers the values again, as they were before the step. The step counts.
 
         Parameters
         ----------
@@ -245,12 +245,12 @@ class Model(Layer):
         Returns
         -------
         list of BaseException
-            What had failed, each exception once; empty if nothing had.
+            The failures, each exception once; empty without any.
 
         Raises
         ------
         RecoveryError
-            If an op failed while it changed one of them. Nothing has changed then: load what was saved, by `load_states`.
+            If an op failed while it changed one of them. Nothing has changed then: load a saved file, by `load_states`.
 
         Examples
         --------
@@ -338,9 +338,9 @@ class Model(Layer):
     # Files.
 
     def save_states(self, fpath: str | os.PathLike[str], aux_states: Mapping[str, Any] | None = None) -> None:
-        """Write parameters, states and what optimizers keep to a file, which appears when it is whole.
+        """Write parameters, states and those of optimizers to a file, which appears when it is whole.
 
-        SINGA's ``load_states`` reads it, too, but for what optimizers keep, and whatever is no array.
+        SINGA's ``load_states`` reads it, too, but for optimizers' states, and objects that are no arrays.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class Model(Layer):
             The file, a zip; one of that name is replaced. Suffixes of other formats (``.safetensors``, ``.npz``, ``.pt``) are
             refused: ``weft.save(path, **net.get_states())`` writes the first two.
         aux_states : dict of str, optional
-            Whatever else: arrays, numbers, strings, lists and dicts of them.
+            Further values: arrays, numbers, strings, lists and dicts of them.
 
         Raises
         ------
@@ -377,7 +377,7 @@ class Model(Layer):
         files.write(fpath, groups, plain)
 
     def load_states(self, fpath: str | os.PathLike[str]) -> dict[str, Any]:
-        """Overwrite parameters, states and what optimizers keep by those of a file, and return the rest.
+        """Overwrite parameters, states and those of optimizers by a file's, and return the rest.
 
         Parameters
         ----------
@@ -387,7 +387,7 @@ class Model(Layer):
         Returns
         -------
         dict of str
-            What was given as `aux_states`; arrays are tensors.
+            The values given as `aux_states`; arrays are tensors.
 
         Raises
         ------
@@ -428,10 +428,10 @@ class Model(Layer):
         aux: dict[str, Any] = {name: Tensor(data=array) for name, array in groups.get("aux", {}).items()}
         return aux | plain["aux"]
 
-    def _check_compiled(self, what: str) -> None:
+    def _check_compiled(self, call: str) -> None:
         if not self._initialized:
             raise ModelError(
-                f"{what}: {type(self).__name__} is not compiled, so it has no parameters yet: call compile([x]) first"
+                f"{call}: {type(self).__name__} is not compiled, so it has no parameters yet: call compile([x]) first"
             )
 
 
@@ -448,7 +448,7 @@ def singa_states(fpath: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
     Returns
     -------
     dict of str to numpy.ndarray
-        Values by name, without what was given as auxiliary states.
+        Values by name, without auxiliary states.
 
     Raises
     ------
@@ -471,7 +471,7 @@ def torch_states(net: Layer, state_dict: Mapping[str, Any]) -> dict[str, npt.NDA
     net : Layer
         A compiled model, or a layer that was called.
     state_dict : dict of str to array-like
-        What ``module.state_dict()`` returns, or `weft.load` of a safetensors file.
+        The result of ``module.state_dict()``, or of `weft.load` for a safetensors file.
 
     Returns
     -------
@@ -510,7 +510,7 @@ def _dispatched(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_own_mode(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a forward method whose layers train if the model does, whoever calls it."""
+    """Return a forward method with layers that train if the model does, in calls from anywhere."""
 
     @functools.wraps(method)
     def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:
@@ -536,7 +536,7 @@ def _are_arrays(inputs: Sequence[Any]) -> bool:
 
 
 def _as_arrays(inputs: list[Any]) -> list[Any]:
-    """Return the inputs of `compile`, what is no NDArray but an array as one."""
+    """Return the inputs of `compile`, with other libraries' arrays as NDArrays."""
     found: list[Any] = []
     for x in as_batch(inputs):
         if isinstance(x, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
-import loopback  # noqa: F401 - it registers the kind
+import loopback
 import numpy as np
 import pytest
 
@@ -15,6 +15,8 @@ from weft._call.backends import Backend, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from conftest import RunScript
 
 DEVICE = "loopback:1"
 
@@ -209,6 +211,40 @@ def test_each_rule_gives_the_gradient_of_the_host(name: str) -> None:
             np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12, atol=1e-12)
 
 
+def test_operators_push_kernels_that_the_backend_states() -> None:
+    x, y = np.array([5.5, 7.0, -3.0]), np.array([2.0, 4.0, 2.5])
+    there(x) % there(y)  # the first call finds the loop
+    before = loopback.Remainders.pushes
+    given = there(x)
+    given %= 4.0
+    found = [there(x) % there(y), 9.0 % there(y), there(x) % y[:1].item(), there(np.stack([x, x])) % there(y), given]
+    assert loopback.Remainders.pushes == before + len(found)
+    wanted = [x % y, 9.0 % y, x % 2.0, np.stack([x, x]) % y, x % 4.0]
+    for each, value in zip(found, wanted, strict=True):
+        assert each.device == weft.Device(DEVICE)
+        np.testing.assert_array_equal(each.numpy(), value)
+
+
+def test_kernels_are_those_of_their_kind_and_dtypes() -> None:
+    before = loopback.Remainders.pushes
+    np.testing.assert_array_equal((there([5, 7]) % there([3, 4])).numpy(), [2, 3])
+    np.testing.assert_array_equal((weft.asarray([5.0]) % weft.asarray([3.0])).numpy(), [2.0])
+    np.testing.assert_array_equal((there([5.0]) * there([3.0])).numpy(), [15.0])
+    with pytest.raises(weft.errors.ArgumentValueError):
+        there([5.0]) % weft.asarray([3.0])
+    assert loopback.Remainders.pushes == before
+
+
+def test_a_program_replays_such_kernels() -> None:
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        return (x + 1.0) % 4.0
+
+    for start in (0.0, 5.0):
+        given = np.arange(start, start + 4.0)
+        np.testing.assert_array_equal(step(there(given)).numpy(), (given + 1.0) % 4.0)
+
+
 def test_an_op_may_have_a_compute_of_the_kind() -> None:
     @weft.register_op("loopback_only", infer=weft.ops.like_first)
     def op(out: np.ndarray, x: np.ndarray) -> None:
@@ -230,3 +266,28 @@ def test_a_kind_has_a_name_and_numbers_of_its_own() -> None:
         register(Second())
     with pytest.raises(weft.errors.ArgumentValueError, match="known are 'cpu', 'cuda' and 'loopback'"):
         weft.Device("second:0")
+
+
+def test_more_kinds_than_there_is_room_for_are_refused(script: RunScript) -> None:
+    done = script("""
+        import numpy as np
+        import weft
+        from weft._call.backends import Backend, register
+
+        def made(letter):
+            class Another(Backend):
+                kind, first, count, dlpack = f"kind{letter}", 0xA000 + ord(letter), 1, 12
+
+            register(Another())
+            try:
+                x = weft.ones(2, device=f"kind{letter}:0") + 1.0
+            except weft.errors.ArgumentValueError as error:
+                return str(error)
+            return x.tolist()
+
+        found = [made(letter) for letter in "abcdefghijklmnopqrst"]
+        assert found[:15] == [[2.0, 2.0]] * 15, found  # CUDA is the first of sixteen
+        assert all("there may be 16" in each for each in found[15:]), found
+        assert weft.ones(2, device="kinda:0").tolist() == [1.0, 1.0]
+    """)
+    assert done.returncode == 0

@@ -334,10 +334,13 @@ def nested(draw: random.Random) -> Callable[[], None]:
     return lambda: enter(managers)
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_blocks_in_blocks_are_interrupted_by_chance(count: int) -> None:
-    draw, before, done = random.Random(20261123), switches(), 0
-    while done < count:
+# 100,000 together, in parts that several processes share.
+@pytest.mark.parametrize(
+    "seed", [20261123, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20261124, 20261148))]
+)
+def test_blocks_in_blocks_are_interrupted_by_chance(seed: int) -> None:
+    draw, before, done = random.Random(seed), switches(), 0
+    while done < 4_000:
         run = nested(draw)
         at = 1
         while interrupted(run, at):

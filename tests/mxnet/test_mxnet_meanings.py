@@ -197,6 +197,33 @@ def test_boxes() -> None:
     np.testing.assert_allclose(overlap, [[0.5, 1 / 7], [1 / 6, 4 / 6]], rtol=1e-5)
 
 
+def test_rows_and_columns_that_belong_together() -> None:
+    scores = np.array([[0.5, 0.6], [0.1, 0.2], [0.3, 0.4]], "f")
+    rows, columns = run("bipartite_matching", scores, room="contrib", threshold=1e-12)
+    assert rows.tolist() == [1, -1, 0]
+    assert columns.tolist() == [2, 0]
+    stacked = run("bipartite_matching", np.stack([scores, -scores]), room="contrib", threshold=0.25, is_ascend=True)
+    assert stacked[0].tolist() == [[-1, 0, -1], [1, -1, 0]]
+    assert stacked[1].tolist() == [[1, -1], [2, 0]]
+    few = run("bipartite_matching", np.eye(4, dtype="f"), room="contrib", threshold=0.5, topk=1)
+    assert few[0].tolist() == [0, 1, -1, -1]  # MXNet makes one more pair than topk
+    with pytest.raises(ShapeError, match="rows, columns"):
+        run("bipartite_matching", scores[0], room="contrib", threshold=0.0)
+
+
+def test_products_of_columns() -> None:
+    matrices = numbers(2, 3), numbers(4, 3), numbers(5, 3)
+    found = run("khatri_rao", *matrices)[0]
+    wanted = np.einsum("ac,bc,dc->abdc", *matrices).reshape(-1, 3)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert np.array_equal(run("khatri_rao", matrices[0])[0], matrices[0])
+    follows_differences("khatri_rao", *matrices, wrt=(0, 1, 2))
+    a, b = mx.Variable("a"), mx.Variable("b")
+    assert mx.khatri_rao(a, b).infer_shape_partial(a=(2, 3), b=(4, 0))[0] == [(2, 3), (4, 3)]
+    with pytest.raises(ShapeError):
+        mx.khatri_rao(a, b).infer_shape(a=(2, 3), b=(4, 5))
+
+
 def test_attention_of_interleaved_heads() -> None:
     heads, width, length, batch = 2, 3, 4, 2
     x = numbers(length, batch, heads * 3 * width)
@@ -333,3 +360,157 @@ def test_values_stay_where_layouts_change() -> None:
     x = numbers(1, 2, 3, 4)
     wanted = net.eval(a=x)[0].numpy()
     np.testing.assert_allclose(second.symbol.eval(a=x.transpose(0, 2, 3, 1).copy())[0].numpy(), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("net", "wanted"),
+    [
+        (mx.Convolution(mx.Variable("a"), kernel=(3, 3), num_filter=2, name="c"), ["NCHW", "OIHW", "C", "NCHW"]),
+        (mx.Convolution(mx.Variable("a"), kernel=(3,), num_filter=2, no_bias=True, name="c"), ["NCW", "OIW", "NCW"]),
+        (
+            mx.Convolution(mx.Variable("a"), kernel=(3, 3), num_filter=2, layout="NHWC", name="c"),
+            ["NHWC", "OHWI", "C", "NHWC"],
+        ),
+        (mx.Deconvolution(mx.Variable("a"), kernel=(2, 2), num_filter=2, name="c"), ["NCHW", "OIHW", "NCHW"]),
+        (mx.Pooling(mx.Variable("a"), kernel=(2, 2), pool_type="max"), ["NCHW", "NCHW"]),
+        (mx.Pooling(mx.Variable("a", shape=(1, 2, 3)), kernel=(2, 2), layout="NCHW"), [None, "NCHW"]),
+    ],
+)
+def test_layouts_come_back_to_variables(net: Any, wanted: list[str]) -> None:
+    assert layouts(net, {})[1] == wanted
+
+
+def test_layouts_of_channels_rows_and_columns() -> None:
+    a, b = mx.Variable("a"), mx.Variable("b")
+    found = layouts(mx.BatchNorm(a, name="n"), {"a": "NCHW"})[1]
+    assert found == ["NCHW", *["C"] * 4, "NCHW", "C", "C"]
+    assert layouts(mx.InstanceNorm(a, name="n"), {"a": "NCW"})[1] == ["NCW", "C", "C", "NCW"]
+    assert layouts(mx.FullyConnected(a, num_hidden=2, name="f"), {"a": "HW"})[1][-1] == "HW"
+    assert layouts(mx.FullyConnected(a, num_hidden=2, name="f"), {"a": "NCHW"})[1][-1] is None
+    assert layouts(mx.FullyConnected(a, num_hidden=2, flatten=False, name="f"), {"a": "NTC"})[1][-1] == "NTC"
+    for transposed, left, right, out in (("", "HW", "WC", "HC"), ("a", "HW", "HC", "WC"), ("b", "HW", "CW", "HC")):
+        options = {f"transpose_{which}": True for which in transposed}
+        assert layouts(mx.dot(a, b, **options), {"a": left, "b": right})[1][-1] == out
+        given = {"a": f"N{left}", "b": f"N{right}"}
+        assert layouts(mx.batch_dot(a, b, **options), given)[1][-1] == f"N{out}"
+    x, y = weft.symbol.Variable("x"), weft.symbol.Variable("y")
+    assert layouts(weft.matmul(x, y), {"x": "NHW", "y": "WC"})[1][-1] == "NHC"
+    assert layouts(weft.matmul(x, y), {"x": "HW", "y": "NWC"})[1][-1] == "NHC"
+    assert layouts(weft.matmul(x, y), {"x": "W", "y": "WC"})[1][-1] is None
+    assert layouts(weft.matmul(x, y), {"x": "HW", "y": "WH"})[1][-1] is None  # no two axes have one name
+
+
+@pytest.mark.parametrize(
+    ("given", "ops", "wanted"),
+    [
+        ({"x": "NCHW", "y": "CHW"}, ["broadcast_add"], "NCHW"),
+        ({"x": "NCHW16c", "y": "CHW"}, ["layout_transform", "broadcast_add"], "NCHW16c"),
+        ({"x": "HCW16c", "y": "N16nCH16cW"}, ["layout_transform", "broadcast_add"], "N16nCH16cW"),
+        ({"x": "NCHW", "y": "NH"}, ["broadcast_add"], None),  # the axes of y are not the last ones of x
+        ({"x": "NCHW", "y": "ZW"}, ["broadcast_add"], None),
+    ],
+)
+def test_what_spreads_takes_the_layout_of_what_it_spreads_over(
+    given: dict[str, str], ops: list[str], wanted: str | None
+) -> None:
+    found = layouts(mx.broadcast_add(mx.Variable("x"), mx.Variable("y")), given)
+    assert found[0] == ops
+    assert found[1][-1] == wanted
+
+
+def test_values_stay_where_what_spreads_is_laid_out_anew() -> None:
+    net = mx.broadcast_mul(mx.Variable("x"), mx.Variable("y"))
+    first = weft.graph.correct_layout(weft.graph.Graph(net), {"x": "NCHW", "y": "CHW"})
+    second = weft.graph.correct_layout(first, {"x": "NCHW2c"})
+    x, y = numbers(2, 4, 3, 5), numbers(4, 3, 5)
+    wanted = net.eval(x=x, y=y)[0].numpy()
+    blocked = np.ascontiguousarray(x.reshape(2, 2, 2, 3, 5).transpose(0, 1, 3, 4, 2))
+    np.testing.assert_allclose(second.symbol.eval(x=blocked, y=y)[0].numpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "like", "axes", "wanted"),
+    [
+        ((1, 9), (1, 5), ((0,), (1,)), (5, 9)),
+        ((2, 1, 1), (7, 3, 4), ((-1, 1), (0, -2)), (2, 3, 7)),
+        ((1, 3), (2, 3), None, (2, 3)),
+    ],
+)
+def test_an_array_is_broadcast_along_the_axes_that_are_named(
+    shape: tuple[int, ...], like: tuple[int, ...], axes: Any, wanted: tuple[int, ...]
+) -> None:
+    options = {} if axes is None else {"lhs_axes": axes[0], "rhs_axes": axes[1]}
+    x = numbers(*shape)
+    found = run("broadcast_like", x, numbers(*like), **options)[0]
+    assert np.array_equal(found, np.broadcast_to(x, wanted))
+    assert gradients("broadcast_like", x, numbers(*like), **options)[0].sum() == math.prod(wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "like", "axes"),
+    [
+        ((3,), (2, 3), {}),
+        ((2, 9), (1, 5), {"lhs_axes": (0,), "rhs_axes": (1,)}),
+        ((1, 9), (1, 5), {"lhs_axes": (0,), "rhs_axes": (0, 1)}),
+        ((1, 9), (1, 5), {"lhs_axes": (0,), "rhs_axes": (2,)}),
+    ],
+)
+def test_axes_that_do_not_broadcast_are_refused(shape: tuple[int, ...], like: tuple[int, ...], axes: Any) -> None:
+    net = mx.broadcast_like(mx.Variable("x"), mx.Variable("y"), **axes)
+    with pytest.raises((ShapeError, IndexError)):
+        net.infer_shape(x=shape, y=like)
+    with pytest.raises((ShapeError, IndexError)):
+        net.eval(x=nd.ones(shape), y=nd.ones(like))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_norm_is_of_the_dtype_that_is_asked_for(order: int) -> None:
+    x = np.full((4, 3), 200, np.float16)
+    found = run("norm", x, ord=order, axis=0, out_dtype="float32")[0]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.norm(x.astype("f"), order, axis=0), rtol=1e-6)
+    assert run("norm", x, ord=order, axis=0)[0].dtype == np.float16
+
+
+def test_states_are_not_clipped_without_a_word() -> None:
+    net = mx.RNN(
+        *map(mx.Variable, ("x", "w", "h", "c")), state_size=2, num_layers=1, mode="lstm", lstm_state_clip_min=-1,
+        lstm_state_clip_max=1,
+    )  # fmt: skip
+    with pytest.raises(GraphError, match="lstm_state_clip_min"):
+        net.infer_shape(x=(3, 1, 2))
+
+
+def test_numbers_in_order_are_as_many_as_their_readers_take() -> None:
+    x = mx.Variable("x")
+    net = x + mx.arange(2, step=0.1, repeat=2, infer_range=True)
+    for count in (1, 2, 6):
+        assert net.infer_shape(x=(count,)) == ([(count,)], [(count,)], [])
+    found = net.simple_bind(x=(6,)).forward()[0].numpy()
+    np.testing.assert_allclose(found, np.repeat([2, 2.1, 2.2], 2), rtol=1e-6)
+    assert net.eval(x=nd.ones(2))[0].tolist() == [3, 3]
+    with pytest.raises(GraphError, match="give stop="):
+        mx.arange(2, infer_range=True).eval()
+
+
+def test_numbers_in_eight_bits() -> None:
+    x = np.array([[0.1392, 0.5928], [-0.6027, 0.8579]], "f")
+    ends = np.zeros(1, "f"), np.ones(1, "f")
+    found, low, high = run("quantize", x, *ends, room="contrib", out_type="int8")
+    assert found.tolist() == [[18, 75], [-77, 109]]
+    assert (found.dtype, low.tolist(), high.tolist()) == (np.int8, [-1], [1])
+    np.testing.assert_allclose(run("dequantize", found, low, high, room="contrib")[0], found / 127, rtol=1e-6)
+    found, low, high = run("quantize", x, *ends, room="contrib")
+    assert found.tolist() == [[35, 151], [0, 219]]  # what lies below the range is its end
+    assert (found.dtype, low.tolist(), high.tolist()) == (np.uint8, [0], [1])
+    np.testing.assert_allclose(run("dequantize", found, low, high, room="contrib")[0], found / 255, rtol=1e-6)
+    own = run("quantize_v2", x, room="contrib")
+    assert own[0].tolist() == [[21, 88], [-89, 127]]
+    assert own[2].tolist() == [x.max()]
+    calibrated = {"min_calib_range": 0.5, "max_calib_range": 1.0}
+    assert run("quantize_v2", x, room="contrib", out_type="auto", **calibrated)[0].tolist() == [[0, 47], [0, 183]]
+    assert run("quantize_v2", x, room="contrib", **calibrated)[0].tolist() == [[18, 75], [-77, 109]]
+    with pytest.raises(GraphError, match="min_calib_range"):
+        run("quantize_v2", x, room="contrib", out_type="auto")
+    with pytest.raises(GraphError, match="int8 and uint8, not int32"):
+        run("dequantize", x.astype("i"), *ends, room="contrib")

@@ -199,8 +199,6 @@ def test_backward_after_forward_that_does_not_train() -> None:
     np.testing.assert_allclose(executor.grad_dict["x"].numpy(), np.full((4, 2), 1 / np.sqrt(3 + 1e-3)), rtol=1e-5)
     np.testing.assert_allclose(first, draw / np.sqrt(3 + 1e-3), rtol=1e-5)
     assert executor.aux_dict["n_moving_var"].tolist() == [3, 3]
-    with pytest.raises(GraphError, match=r"comes after forward\(\)"):
-        net.simple_bind(x=(4, 2)).backward()
 
 
 def test_what_is_given_wins() -> None:
@@ -276,3 +274,155 @@ def test_operators_that_a_script_defines() -> None:
     assert nd.Custom(nd.array(x), nd.zeros(3), op_type="test_sigmoid").shape == (4, 3)
     with pytest.raises(GraphError, match="no custom operator is registered as 'test_nothing'"):
         mx.Custom(mx.Variable("x"), op_type="test_nothing")
+
+
+@weft.mxnet.operator.register("test_counted")
+class CountedProp(weft.mxnet.operator.CustomOpProp):
+    def list_auxiliary_states(self) -> list[str]:
+        return ["calls", "last"]
+
+    def infer_shape(self, in_shape: list) -> tuple:
+        return in_shape, [in_shape[0]], [(1,), in_shape[0]]
+
+    def infer_type(self, in_type: list) -> tuple:
+        return in_type, in_type, [np.int32, in_type[0]]
+
+    def create_operator(self, _ctx: object, in_shapes: list, in_dtypes: list) -> "Counted":
+        assert len(in_shapes) == len(in_dtypes) == 1
+        return Counted()
+
+
+class Counted(weft.mxnet.operator.CustomOp):
+    def forward(self, is_train: bool, req: list, in_data: list, out_data: list, aux: list) -> None:
+        if is_train:
+            aux[0][:] += 1
+        aux[1][:] = in_data[0]
+        self.assign(out_data[0], req[0], in_data[0] * aux[0])
+
+    def backward(self, req: list, out_grad: list, in_data: list, _out: list, in_grad: list, aux: list) -> None:
+        assert aux[1].tolist() == in_data[0].tolist()
+        self.assign(in_grad[0], req[0], out_grad[0] * aux[0])
+
+
+def test_states_of_operators_that_a_script_defines() -> None:
+    net = mx.Custom(mx.Variable("x"), op_type="test_counted", name="s")
+    assert (net.list_arguments(), net.list_auxiliary_states()) == (["x"], ["s_calls", "s_last"])
+    assert net.infer_shape(x=(2,)) == ([(2,)], [(2,)], [(1,), (2,)])
+    assert net.infer_type(x="float32")[2] == [np.int32, np.float32]
+    executor = net.simple_bind(x=(2,))
+    for call in (1, 2, 3):
+        assert executor.forward(is_train=True, x=[1.0, call])[0].tolist() == [call, call**2]
+        executor.backward(nd.ones(2))
+        assert executor.grad_dict["x"].tolist() == [call] * 2
+        assert executor.aux_dict["s_calls"].tolist() == [call]
+        assert executor.aux_dict["s_last"].tolist() == [1, call]
+    assert executor.forward(x=[2.0, 2.0])[0].tolist() == [6, 6]
+    assert executor.aux_dict["s_last"].tolist() == [2, 2]
+    calls, last = nd.zeros(1, dtype="int32"), nd.zeros(2)
+    assert nd.Custom(nd.array([4.0, 5.0]), calls, last, op_type="test_counted").tolist() == [0, 0]
+    assert last.tolist() == [4, 5]
+    assert mx.load_json(net.tojson()).list_auxiliary_states() == ["s_calls", "s_last"]
+
+
+def test_backward_without_forward_runs_it() -> None:
+    executor = mx.tile(mx.Variable("x"), reps=(2, 1)).simple_bind(x=(1, 2))
+    executor.backward(nd.array([[1, 2], [3, 4]]))
+    assert executor.grad_dict["x"].tolist() == [[4, 6]]
+    assert executor.outputs[0].tolist() == [[0, 0]] * 2
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64", "float16"])
+def test_gradients_of_outputs_take_the_outputs_dtype(dtype: str) -> None:
+    executor = mx.where(*map(mx.Variable, "cxy")).simple_bind(c=(3,), x=(3,), y=(3,))
+    executor.forward(is_train=True, c=[1, 0, 1])
+    executor.backward(nd.array([1, 2, 3], dtype=dtype))
+    assert executor.grad_dict["x"].tolist() == [1, 0, 3]
+    assert executor.grad_dict["y"].dtype == np.float32
+    executor.backward(weft.asarray([1.0, 2.0, 3.0], dtype=dtype))
+    assert executor.grad_dict["y"].tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: mx.Dropout(x, p=0.5, mode="always"),
+        lambda x: x * mx.random.uniform(shape=(64,)),
+    ],
+    ids=["dropout", "uniform"],
+)
+@pytest.mark.parametrize("is_train", [True, False])
+def test_backward_has_the_numbers_that_forward_drew(made: object, is_train: bool) -> None:
+    executor = made(mx.Variable("x")).simple_bind(x=(64,))
+    executor.arg_dict["x"][:] = 1
+    for _ in range(3):
+        drawn = executor.forward(is_train=is_train)[0].tolist()
+        executor.backward(weft.ones(64, dtype="float32"), is_train=is_train)
+        assert executor.grad_dict["x"].tolist() == drawn
+    assert len(set(drawn)) > 1
+
+
+def test_outside_of_training_what_draws_nothing_keeps_nothing() -> None:
+    executor = mx.Dropout(mx.Variable("x"), p=0.5).simple_bind(x=(64,))
+    executor.arg_dict["x"][:] = 3
+    assert executor.forward()[0].tolist() == [3] * 64
+    executor.backward(weft.ones(64, dtype="float32"), is_train=False)
+    assert executor.grad_dict["x"].tolist() == [1] * 64
+
+
+@pytest.mark.parametrize("name", ["depth_to_space", "space_to_depth"])
+@pytest.mark.parametrize(
+    ("shape", "block"), [((1, 4, 4, 4), 0), ((1, 4, 4, 4), -2), ((1, 0, 4, 4), 2), ((1, 4, 0, 4), 2)]
+)
+def test_blocks_of_nothing_are_refused(name: str, shape: tuple[int, ...], block: int) -> None:
+    with pytest.raises(ValueError, match=r"block_size is 1 or more|none of them empty"):
+        getattr(nd, name)(weft.zeros(shape), block)
+
+
+@pytest.mark.parametrize("made", [mx.zeros, mx.ones], ids=["zeros", "ones"])
+@pytest.mark.parametrize("unknown", [0, -1])
+def test_a_state_at_the_beginning_has_the_batch_of_the_data(made: object, unknown: int) -> None:
+    first = made((unknown, 4))
+    net = mx.Group([mx.elemwise_add(first, mx.Variable("x")), first * 2])
+    one = float(made is mx.ones)
+    for batch in (3, 2):
+        found = net.eval(x=nd.ones((batch, 4)))
+        assert [each.tolist() for each in found] == [[[1 + one] * 4] * batch, [[2 * one] * 4] * batch]
+        executor = net.simple_bind(x=(batch, 4))
+        for is_train in (False, True):
+            assert executor.forward(is_train=is_train)[1].shape == (batch, 4)
+        executor.backward()
+        assert executor.grad_dict["x"].tolist() == [[1] * 4] * batch
+    twice = mx.elemwise_add(made((unknown, 4)), mx.Variable("x"))
+    net = mx.Group([twice, mx.elemwise_add(made((unknown, 4)), mx.Variable("y"))])
+    assert [each.shape for each in net.eval(x=nd.ones((3, 4)), y=nd.ones((5, 4)))] == [(3, 4), (5, 4)]
+    assert made((0, 4)).eval()[0].shape == (0, 4)
+
+
+@pytest.mark.parametrize("module", [nd, mx], ids=["ndarray", "symbol"])
+def test_a_function_is_the_same_each_time(module: object) -> None:
+    assert module.exp is module.exp
+    assert module.contrib.SyncBatchNorm is module.contrib.SyncBatchNorm
+    assert module.random.uniform is module.random.uniform
+    assert module.contrib is module.contrib
+
+
+def test_a_symbol_knows_its_names() -> None:
+    x = mx.Variable("x", lr_mult=2)
+    net = mx.exp(x, name="e", attr={"kind": "a"})
+    assert [net.attr(key) for key in ("name", "op_name", "kind", "other")] == ["e", "exp", "a", None]
+    assert [x.attr(key) for key in ("name", "op_name", "lr_mult")] == ["x", "null", "2"]
+    assert getattr(mx, net.attr("op_name"))(x).infer_shape(x=(2,))[1] == [(2,)]
+
+
+def test_a_plan_has_room_for_what_backwards_needs() -> None:
+    def planned(net: object, **options: object) -> float:
+        text = net.simple_bind(x=(1024,), **options).debug_str()
+        return float(re.search(r"Total (\S+) MB allocated", text).group(1))
+
+    x = mx.Variable("x")
+    net = x
+    for _ in range(6):
+        net = net * net
+    small = planned(net, grad_req="null")
+    assert planned(net) > small
+    assert planned(mx.BlockGrad(net)) == small

@@ -39,11 +39,9 @@ mod _core {
     #[pymodule_export]
     use super::call::indexing::set_indexing;
     #[pymodule_export]
-    use super::call::on_device::cache_cuda_loop;
-    #[pymodule_export]
     use super::call::{Callee, Native, Plan, Way, set_carrier, set_composer, set_dispatch, way_of};
     #[pymodule_export]
-    use super::cuda::elementwise::CudaLoop;
+    use super::cuda::elementwise::{CudaLoop, cache_cuda_loop};
     #[pymodule_export]
     use super::cuda::floors::{BareLaunch, cuda_wait_issued};
     #[pymodule_export]
@@ -156,7 +154,7 @@ mod _core {
         super::call::add_call(module)?;
         super::call::add_array_function(module)?;
         super::interpreter::errors::load(module.py())?;
-        super::interpreter::devices::load(&[&super::cuda::Cuda]);
+        super::interpreter::devices::add(&super::cuda::Cuda);
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
         module.add("TAPE_ELSEWHERE", super::hearing::record::Hearing::Elsewhere)?;

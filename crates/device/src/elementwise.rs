@@ -14,12 +14,10 @@ use crate::memory::{buffer_of, expect, memory_of, not_there};
 use crate::walk::KernelWalk;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use weft_array::{Access, Array, ArrayError, DType, Scalar};
+use weft_array::{Access, Array, ArrayError, DType, Operand};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{BRIEF, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::AccessKind;
-
-use ElementwiseOperand as Operand;
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -33,15 +31,6 @@ const INPUTS: usize = 4;
 const VARIANTS: usize = 2 << INPUTS;
 /// Results below this size are not counted as bytes held by pending ops.
 const COUNTED: usize = 4096;
-
-/// An operand of an element-wise op.
-#[derive(Clone, Copy)]
-pub enum ElementwiseOperand<'a> {
-    /// An array on the device, broadcast to the shape of the result.
-    Array(&'a Array),
-    /// The same number for every element.
-    Scalar(Scalar),
-}
 
 /// Why operands were refused.
 pub enum ElementwiseError {
@@ -92,7 +81,7 @@ impl Variant {
 
     fn of(inputs: &[Operand<'_>]) -> Self {
         let scalars =
-            inputs.iter().enumerate().map(|(at, input)| usize::from(matches!(input, Operand::Scalar(_))) << at);
+            inputs.iter().enumerate().map(|(at, input)| usize::from(matches!(input, Operand::Scalar(..))) << at);
         Self(scalars.sum())
     }
 
@@ -237,7 +226,7 @@ impl Loop {
         }
         let crossing = inputs.iter().position(|input| match input {
             Operand::Array(array) => outputs.iter().any(|output| crosses(output, array)),
-            Operand::Scalar(_) => false,
+            Operand::Scalar(..) => false,
         });
         if let Some(at) = crossing {
             return Ok(Next::Copy(at));
@@ -444,7 +433,7 @@ impl<'a> Ready<'a> {
                 Operand::Array(array) => {
                     launch.give_pointer(array.layout().offset, access(array, AccessKind::Read)?)?;
                 }
-                Operand::Scalar(scalar) => {
+                Operand::Scalar(scalar, _) => {
                     let bytes = scalar.bytes(*dtype);
                     let refuse = || CudaError::InvalidArgument(format!("{scalar} is no {}", dtype.name()));
                     launch.give_scalar(&bytes.ok_or_else(refuse)?[..dtype.size()])?;

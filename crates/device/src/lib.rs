@@ -21,8 +21,6 @@ mod together;
 mod walk;
 
 pub use copy::{CopyError, Noted, copy};
-pub use elementwise::{
-    ElementwiseError, ElementwiseOperand, Loop, Next, Ready, Variant, Wanted, dimensions, is_gathered_first,
-};
+pub use elementwise::{ElementwiseError, Loop, Next, Ready, Variant, Wanted, dimensions, is_gathered_first};
 pub use launch::{launch, launch_step};
 pub use memory::{FIRST_DEVICE, array_on, buffer_of, expect, fresh, home_of, memory_of, not_there};

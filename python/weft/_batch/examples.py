@@ -1,4 +1,4 @@
-"""What a function under `weft.vmap` sees of an array: one example, which stands for all of them."""
+"""A function's view of an array under `weft.vmap`: one example, which stands for all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.levels import Level
 
-#: What arrays have, and an example has not.
+#: Methods of arrays that an example lacks.
 _WITHOUT = {
     **dict.fromkeys(("numpy", "item", "tolist", "tobytes", "asnumpy", "wait_to_read"), "it has no values of its own"),
     **dict.fromkeys(("fill", "copyfrom", "copyto", "strides", "data"), "it has no memory of its own"),
@@ -114,7 +114,7 @@ class Example(Examples, Operators):
         return indexed(found, tuple(map(_positions, entries)))
 
     def __repr__(self) -> str:
-        """Return what it is."""
+        """Return its level, shape and dtype."""
         name, size = self.level.name, self.level.size
         return f"<one of {size} examples under weft.vmap({name}): shape {self.shape}, dtype {self.dtype}>"
 

@@ -31,11 +31,11 @@ R = TypeVar("R")
 
 @sieved
 def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
-    """Return a function that computes what `fn` computes of one example for many at once.
+    """Return a function that computes for many examples at once the results of `fn` for one.
 
     `fn` is called once, with arrays of the shape of one example. Each op in it is pushed once for all of them. So it is
     for element-wise ops, reductions, products and einsum, ops of linear algebra, views, joins, indexing, sorting,
-    softmax and the layers of networks. What has no such rule is pushed once for each example. A rule is one attribute
+    softmax and the layers of networks. An op without such a rule is pushed once for each example. A rule is one attribute
     of the op, ``"batch"``.
 
     Parameters

@@ -10,7 +10,7 @@
 | ``"rows"`` | takes the first axis of its first operand row by row, as a layer does its batch |
 | a function | ``rule(size, operands, mapped, attributes)``: of `mapped` operands the examples lie along the first axis, and so they do of the results |
 
-Element-wise ops, reductions and `matmul` have it by what they say of themselves already. An op without it, or with operands that its rule does not know, is
+Element-wise ops, reductions and `matmul` have it by their other attributes. An op without it, or with operands that its rule does not know, is
 called once for each example, and the results are stacked: right, and as slow as a loop.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Rule = Callable[[Op, int, list[Any], list[bool], dict[str, Any]], Any]
 
 _NUMBERS = (bool, int, float, complex)
-#: What the rules for shapes say already.
+#: The attribute that follows from a rule for shapes.
 _BY_SHAPE = {"reduce": "axis", "extremum": "axis", "matmul": "stack"}
 
 
@@ -67,7 +67,7 @@ def batched(op: Op, size: int, operands: list[Any], mapped: list[bool], attribut
 
 
 def _results(found: Any) -> tuple[Any, ...]:
-    """Return what a call gave as a tuple."""
+    """Return a call's results as a tuple."""
     return (*found,) if isinstance(found, tuple) else (found,)  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -8,7 +8,7 @@ subclass without overrides has memory that only callables reach: each op is a ca
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from weft._call import callables
 from weft._call.destinations import Destination
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.avals import DType
     from weft._registry.op import Op
+
+
+class Kernels(Protocol):
+    """Kernels of a kind of device for given dtypes."""
+
+    def push(self, outputs: tuple[NDArray, ...], inputs: tuple[Any, ...]) -> None:
+        """Push them over arrays of one device, and Python scalars."""
 
 
 class Backend(Destination):
@@ -60,7 +67,13 @@ class Backend(Destination):
     protocol: ClassVar[str | None] = None
 
     def empty(self, shape: Sequence[int], dtype: DType, engine: Engine, index: int) -> NDArray:
-        """Return a new array of undefined elements on the device of this number."""
+        """Return a new array of undefined elements on the device of this number.
+
+        Raises
+        ------
+        ArgumentValueError
+            If it is the first of its kind, and arrays of too many kinds have been made.
+        """
         return kind_empty(shape, dtype, engine, f"{self.kind}:{index}", self.first + index)
 
     def copy_elements(self, target: NDArray, x: NDArray) -> None:
@@ -82,6 +95,14 @@ class Backend(Destination):
         own = call.op.attribute("push_on_device", None)
         if own is None or not own(call.results, call.given, **call.attributes):
             super().whole(call)
+
+    def kernels(self, ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> Kernels | None:
+        """Return kernels that do the work of NumPy's loop of `ufunc` for these dtypes; None if there are none.
+
+        The core asks once for each loop. Then operators push the kernels by themselves, past `elementwise`.
+        """
+        del ufunc, dtypes
+        return None
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
         """Push a ufunc on operands of dtypes that one of its loops takes."""

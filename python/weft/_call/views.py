@@ -89,8 +89,9 @@ def register_view(
             np.copyto(out, copy(x, **attributes))
 
         def layout(own: Shape, strides: Shape, /, **attributes: object) -> tuple[Shape, Shape, int]:
+            shape = shape_of((own,), attributes)  # before the places, which rely on its checks
             strides, offset = places(own, strides, **attributes)
-            return shape_of((own,), attributes), strides, offset
+            return shape, strides, offset
 
         remembered = lru_cache(_LAYOUTS)(layout)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from weft._call.door import Call
-    from weft._core import Engine
+    from weft._core import CudaLoop, Engine
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
@@ -60,6 +60,12 @@ class Cuda(Backend):
         plan = call.plan
         assert plan is not None
         elementwise.push(call.op, plan.inputs, plan.outputs, call.results, call.given, call.mask, signed=call.exact)
+
+    def kernels(self, ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> CudaLoop | None:
+        """Return the kernels of an expression in CUDA C++."""
+        from weft._cuda.elementwise import of_ufunc
+
+        return of_ufunc(ufunc, dtypes)
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
         """Push two kernels for two results, or a call of CuPy's; the core has asked for one kernel."""

@@ -15,7 +15,7 @@ from weft.errors import CudaUnavailableError
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-#: Pairs of a device and a stream whose objects a thread keeps.
+#: Pairs of a device and a stream with objects that a thread keeps.
 _STREAMS = 64
 
 
@@ -49,7 +49,7 @@ def cupy() -> Any:
 
 
 def _made(cuda: Any, device: int, stream: int) -> Nested:
-    """Return what makes a device and a stream of it CuPy's current ones on this thread for a block."""
+    """Return a context that makes a device and a stream of it CuPy's current ones on this thread."""
     its_device = cuda.Device(device)
     if not hasattr(cuda.Stream, "from_external"):  # CuPy 13 and older
         return Nested(its_device, cuda.ExternalStream(stream, device))
@@ -69,7 +69,7 @@ _known = _Known()
 
 
 def on(device: int, stream: int) -> Nested:
-    """Return what makes a device and a stream of it CuPy's current ones on this thread for a block.
+    """Return a context that makes a device and a stream of it CuPy's current ones on this thread.
 
     Parameters
     ----------
@@ -90,6 +90,6 @@ def on(device: int, stream: int) -> Nested:
 
 
 def current(device: int, stream: int) -> AbstractContextManager[Any]:
-    """Return what makes a stream CuPy's current one on this thread for a block. Without CuPy there is nothing to do."""
+    """Return a context that makes a stream CuPy's current one on this thread. Without CuPy there is nothing to do."""
     is_there = "cupy" in sys.modules or find_spec("cupy") is not None  # to look for it takes as long as many ops
     return on(device, stream) if is_there else nullcontext()

@@ -54,9 +54,9 @@ def push(reduction: Reduction, out: NDArray, x: NDArray, axis: Shape | None) -> 
     Parameters
     ----------
     reduction : Reduction
-        What an op states.
+        The op's statement.
     out, x : NDArray
-        Where to and of what, on a CUDA device.
+        The result and the operand, on a CUDA device.
     axis : tuple of int, optional
         The axes, which lie beside each other; by default all.
 
@@ -98,7 +98,7 @@ def _parts(rows: int, count: int) -> int:
 
 
 def _total(reduction: Reduction, given: DType, result: DType) -> DType | None:
-    """Return the dtype in which is reduced, if there is a kernel."""
+    """Return the dtype of the reduction, if there is a kernel."""
     if given.kind not in "biuf" or result.kind not in "iuf":
         return None
     if reduction.kept:
@@ -121,9 +121,9 @@ def source(reduction: Reduction, given: DType, total: DType, result: DType, *, d
     Parameters
     ----------
     reduction : Reduction
-        What an op states.
+        The op's statement.
     given, total, result : numpy.dtype
-        Of the elements, of what they are reduced in, and of the results in memory.
+        Of the elements, of the reduction, and of the results in memory.
     divided : bool, default: False
         Whether results are divided by a number.
     """

@@ -39,7 +39,7 @@ def copy_elements(target: NDArray, x: NDArray) -> None:
 
 
 def copy_cast(target: NDArray, x: NDArray) -> None:
-    """Push the copy of `x` into `target`, to whose shape it broadcasts, casting without a check.
+    """Push the copy of `x` into `target`, broadcast to its shape, with an unchecked cast.
 
     Elements are cast on a device: on that of `x` if they become smaller, else on that of `target`.
     """

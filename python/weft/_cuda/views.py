@@ -59,7 +59,7 @@ def view(
     device : int
         The device's number.
     keeper : object
-        What the array holds as long as it lives.
+        An object that the array holds as long as it lives.
     """
     library = cupy()
     memory = library.cuda.UnownedMemory(address, nbytes, keeper, device)

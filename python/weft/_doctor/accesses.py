@@ -1,4 +1,4 @@
-"""Undeclared accesses: which op touches which memory without a word, and what its author should write."""
+"""Undeclared accesses: which op touches which memory without a word, and the declaration that its author should write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Arrays that one finding names beside the first.
 _LISTED = 2
-#: Arrays that ops reach, of which is asked whether others write to them.
+#: Arrays that ops reach, and that are compared with the writes of others.
 _REACHED = 10_000
 
 
@@ -33,7 +33,7 @@ class Access:
     region : Region
         The memory.
     path : str
-        The expression by which the op reaches it; empty if that is not known.
+        The op's expression for it; empty if that is not known.
     """
 
     __slots__ = ("count", "guards", "key", "label", "path", "place", "region", "says_read", "task", "version", "wrote")
@@ -50,7 +50,7 @@ class Access:
 
 
 class Accesses:
-    """What ops touch and do not declare, and who else does."""
+    """Memory that ops touch and do not declare, and the other ops that touch it."""
 
     def __init__(self) -> None:
         self._accesses: dict[tuple[object, int, bool], Access] = {}
@@ -85,14 +85,14 @@ class Accesses:
 
     @property
     def are_suspect(self) -> bool:
-        """Whether an op could reach, in a way that is not looked at, what another one writes."""
+        """Whether an op could reach, in a way that is not looked at, memory that another one writes."""
         return any(
             (region.writers | self._writers.get(region, {}).keys()) - {key}
             for key, region in [*self._reached][:_REACHED]
         )
 
     def finish(self, report: Report, kinds: frozenset[str]) -> None:
-        """Add what was found."""
+        """Add the findings."""
         written: set[tuple[object, int]] = set()
         flawed: set[int] = set()
         found: dict[tuple[str, object], list[Access]] = {}
@@ -122,7 +122,7 @@ class Accesses:
         return guard is None or guard not in access.guards
 
     def _is_raced(self, access: Access, flawed: set[int]) -> bool:
-        """Whether another op changes what an op reads by name."""
+        """Whether another op changes memory that an op reads by name."""
         region = access.region
         if region.is_known:
             version = region.version()
@@ -130,7 +130,7 @@ class Accesses:
                 return True
             return bool(region.writers - {access.key})
         if id(region) in flawed:
-            return False  # the one who writes it is told
+            return False  # the finding is that of its writer
         guard = self._guard(region)
         if guard is None or guard in access.guards:
             return False
@@ -191,5 +191,5 @@ def _cure(access: Access, name: str, *, wrote: bool) -> tuple[str, str]:
 
 
 def _is_shown(path: str) -> bool:
-    """Whether an expression says to its reader what it is: not so a place among arguments, or what a pointer keeps."""
+    """Whether a reader knows an object by this expression: not by a place among arguments, or behind a pointer."""
     return bool(path) and path[0].isidentifier() and not path.startswith("argument ") and not path.endswith("._arr")

@@ -26,7 +26,7 @@ _MANY = 50
 
 
 def advice_of(record: Record, workers: int, kinds: Iterable[str]) -> list[Finding]:
-    """Return what a trace tells of slow habits.
+    """Return the findings of a trace about slow habits.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _waits_in_loops(run: Run) -> Iterator[Finding]:
         waited = sum(_length(run, wait) for wait in group)
         first, last = int(run.pushed[group[0]]), int(run.ends[group[-1]])
         inside = (run.pushed <= last) & (ops["pusher"] == pusher) & ~record.waits & ~awaits & record.began
-        # Turns push: where all was pushed before, to wait for one after the other is what there is to do.
+        # Turns push: where all was pushed before, waits for one after the other cost nothing.
         between = np.searchsorted(np.sort(run.pushed[inside]), run.pushed[group])
         if 2 * np.count_nonzero(np.diff(between)) < len(group) - 1:
             continue
@@ -127,7 +127,7 @@ def _short_tasks(run: Run) -> Iterator[Finding]:
             file,
             line,
             f"`{name}` takes {took * 1e6:.3g} us, and to push it takes {push * 1e6:.3g} us, {len(group):,} times",
-            "do more in one call: give it a slice or a list of what it is called for, or call it as a function",
+            "do more in one call: give it a slice or a list of its arguments, or call it as a function",
             count=len(group),
             seconds=cost,
         )
@@ -167,7 +167,7 @@ def _one_buffers(run: Run) -> Iterator[Finding]:
             yield Finding(
                 "one-buffer",
                 *place,
-                f"`{names[place]}` overwrites memory whose last values others still read: it waited for them {len(each):,} times, "
+                f"`{names[place]}` overwrites memory while others still read its last values: it waited for them {len(each):,} times, "
                 f"{sum(each):.3g} s together",
                 "give it two or three buffers in turn, or let it return a new array",
                 count=len(each),

@@ -1,4 +1,4 @@
-"""Ops side by side whose calls of BLAS take several threads each: more threads than processors."""
+"""Ops side by side with several threads of BLAS each: more threads than processors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _BESIDE, _LEAST = 0.1, 1e-3
 
 
 def too_many_threads(run: Run) -> Iterator[Finding]:
-    """Yield a finding for each line whose ops call BLAS beside each other with more threads than there are processors."""
+    """Yield a finding for each line with ops that call BLAS beside each other with more threads than there are processors."""
     libraries = [library for library in blas() if library["threads"] > 1]
     processors = usable_cpus()
     if not libraries or run.workers < 2:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from weft._doctor.findings import Report
 
-#: Pushes of one line that are checked whatever it takes, those whose names are looked at, and seconds that checks may take in any case.
+#: Pushes of one line that are checked at any price, those with a look at names, and seconds that checks may take in any case.
 _FIRST, _NAMES = 4, 16
 _GRACE = 0.2
-#: What checks may take beside the script, in times of its own.
+#: The time that checks may take beside the script, in times of its own.
 _SHARE = 3.0
 #: Ops that are logged, even if their line has been looked at.
 _LOGGED = 2_000
@@ -75,7 +75,7 @@ class Checker:
     Parameters
     ----------
     kinds : collection of str
-        What is looked for.
+        The kinds of findings to look for.
     logs : bool
         Whether ops are logged, to compare them with other runs.
     """
@@ -94,7 +94,7 @@ class Checker:
         self._started, self._spent = time.perf_counter(), 0.0
         self._counts: Counter[str] = Counter()
 
-    # What the core calls.
+    # The core's calls.
 
     def pushing(
         self,
@@ -114,7 +114,7 @@ class Checker:
             return cast("Push", _PASSED)
         push = Push(callable_, name, place, kind, objects)
         push.is_short = due != _NAMES
-        if inside:  # its op runs: nobody can wait for it
+        if inside:  # its op runs: a wait for it would not end
             self._pushing_inside(push)
             return push
         if not self._lock.acquire(timeout=_PATIENCE):
@@ -158,7 +158,7 @@ class Checker:
         if parent is None or not self._inside.acquire(blocking=False):  # one that waits for this one is looked at
             return push.runs()
         try:
-            # Of what the other one declares it may change anything meanwhile.
+            # The other one may change anything that it declares meanwhile.
             declared = [*push.covers]
             push.covers += parent.covers
             self._before(push)
@@ -200,7 +200,7 @@ class Checker:
     def _due(self, place: int) -> int:
         """Return how an op that is pushed there is checked: 0 for not at all, 1, or `_NAMES` with a look at all names.
 
-        The first ones are, and what there is time for.
+        The first ones are, and later ones as far as there is time.
         """
         self._pushes[place] += 1
         count = self._pushes[place]
@@ -250,7 +250,7 @@ class Checker:
             push.entry.end(push)
 
     def _changed(self, push: Push) -> Iterator[Region]:
-        """Yield the memory whose bytes an op has changed without a word."""
+        """Yield the memory that an op has changed without a word."""
         for region, before in (push.before or {}).items():
             after = region.fingerprint(push.covers)
             if before is None or after is None:
@@ -286,13 +286,13 @@ class Checker:
     # At the end.
 
     def finish(self, report: Report) -> None:
-        """Add what was found."""
+        """Add the findings."""
         self._nans.finish(report, told="first-nan" in self.kinds)
         self._accesses.finish(report, self.kinds)
         report.count("ops", self._counts.pop("ops", 0))
         report.count("array ops", self._nans.checked)
-        for what, number in self._counts.items():
-            report.count(what, number)
+        for checked, number in self._counts.items():
+            report.count(checked, number)
         report.count("ops on devices or that end later", self._nans.unseen)
         report.count("arrays left out", self._regions.left_out)
 

@@ -1,4 +1,4 @@
-"""What code refers to: names outside of it, and expressions of names whose values it uses."""
+"""The references of code: names outside of it, and expressions of names with values that it uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FRO
 _QUIET = {"CACHE", "PRECALL", "KW_NAMES", "EXTENDED_ARG", "NOP", "RESUME", "COPY_FREE_VARS", "MAKE_CELL", "NOT_TAKEN"}
 #: Code inside of a function that runs where it stands.
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
-#: Names of what reaches memory in ways that no expression shows.
+#: Names of functions that reach memory in ways that no expression shows.
 _DYNAMIC = {
     "globals",
     "locals",
@@ -48,12 +48,12 @@ class Path(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """An expression whose value is an argument of a call, and nothing else.
+    """An expression with a value that is an argument of a call, and nothing else.
 
     Parameters
     ----------
     callee : Path
-        What is called.
+        The called expression.
     position : int
         Which argument it is; -1 for one with a name.
     value : Path
@@ -66,7 +66,7 @@ class Passed(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What code refers to.
+    """The references of code.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class Names(NamedTuple):
     attributes : frozenset of str
         All attributes that it names.
     loaded : frozenset of Path
-        Expressions whose values it uses.
+        Expressions with values that it uses.
     passed : frozenset of Passed
-        Expressions whose values it passes on.
+        Expressions with values that it passes on.
     """
 
     outside: frozenset[str]
@@ -95,7 +95,7 @@ _names: weakref.WeakKeyDictionary[types.CodeType, Names] = weakref.WeakKeyDictio
 
 
 def names_of(code: types.CodeType) -> Names:
-    """Return what a code object and those inside it refer to.
+    """Return the references of a code object and those inside it.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class _Reading:
         return True
 
     def _take_up(self, step: dis.Instruction) -> bool:
-        """Go on from what is on the stack: by an attribute, an item, a call."""
+        """Go on from the top of the stack: by an attribute, an item, a call."""
         opname, value, stack = step.opname, step.argval, self._stack
         if opname in {"LOAD_ATTR", "LOAD_METHOD"}:
             self.attributes.add(value)

@@ -47,15 +47,15 @@ class Finding:
     line : int
         The line that pushed the op, or that waits; 0 if it is not known.
     message : str
-        What is wrong.
+        The error or the habit.
     advice : str
-        What to write instead.
+        The words to write instead.
     end_line : int, optional
         The last line, if it is about several.
     count : int, default: 1
         How often it happened.
     seconds : float, default: 0.0
-        What it cost, as far as that is known.
+        Its cost, as far as that is known.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def parse_kinds(only: str | Iterable[str] | None) -> frozenset[str]:
 
 
 class Report:
-    """What was found. Made by `doctor`; complete when its block has ended.
+    """The findings. Made by `doctor`; complete when its block has ended.
 
     Attributes
     ----------
@@ -173,10 +173,10 @@ class Report:
         else:
             self.count("findings left out")
 
-    def count(self, what: str, number: int = 1) -> None:
+    def count(self, checked: str, number: int = 1) -> None:
         """Count something that was checked, or that was not."""
         if number:
-            self.checked[what] = self.checked.get(what, 0) + number
+            self.checked[checked] = self.checked.get(checked, 0) + number
 
     def sort(self) -> None:
         """Put the findings in order: of kinds, files and lines."""
@@ -184,7 +184,7 @@ class Report:
         self.findings.sort(key=lambda one: (order.index(one.kind), one.file, one.line))
 
     def summary(self) -> str:
-        """Return the findings as text, and a last line about what was checked.
+        """Return the findings as text, and a last line about the checks.
 
         Returns
         -------
@@ -194,13 +194,13 @@ class Report:
         return "\n".join([*lines, self.last_line()])
 
     def last_line(self) -> str:
-        """Return what was checked, and what was not."""
+        """Return the numbers of checks, and of ops without one."""
         counts = ", ".join(f"{name}: {_shown(value)}" for name, value in self.checked.items())
         limit = "memory that weft cannot see (of C libraries, files) is not checked"
         return f"checked: {counts or 'nothing'}; {limit}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the JSON of ``weft doctor --json`` holds."""
+        """Return the contents of the JSON of ``weft doctor --json``."""
         return {"findings": [asdict(finding) for finding in self.findings], "checked": self.checked}
 
     def to_json(self) -> str:

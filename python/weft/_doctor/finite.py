@@ -30,21 +30,21 @@ class FirstNaNs:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, int], Finding] = {}
         self._origins: list[_Origin] = []
-        #: What ops have read that made such values: what others make of it has the same cause.
+        #: Inputs of ops that made such values: other results of theirs have the same cause.
         self._inputs: list[weakref.ref[Any]] = []
         _watch_origins()  # an earlier look's
         #: Ops of weft's own, and those that the core cannot look at.
         self.checked = self.unseen = 0
 
     def _take(self) -> list[_Origin]:
-        """Return what the core has found since it was asked."""
+        """Return the core's findings since the last question."""
         origins = _watch_origins()
         self.checked += origins["checked"]
         self.unseen += origins["unseen"]
         return origins["found"]
 
     def before(self, push: Push) -> None:
-        """Look at what an op reads and changes."""
+        """Look at the arrays that an op reads and changes."""
         changed = [*push.writes, *push.reads]
         if push.guards:
             changed += push.arrays().values()
@@ -53,8 +53,8 @@ class FirstNaNs:
             self._origins += self._take()
 
     def after(self, push: Push) -> None:
-        """Look at what it has made."""
-        if push.odd:  # what the core has found at its line is nothing new
+        """Look at its results."""
+        if push.odd:  # the core's findings at its line are nothing new
             self._origins += [origin for origin in self._take() if origin["place"] != push.place]
             return
         results: list[Any] = [*push.writes, *(region.array for region in push.changed)]
@@ -71,7 +71,7 @@ class FirstNaNs:
         self._inputs += [weakref.ref(owner) for owner in owners if weakly_referenceable(owner)]
         values = np.asarray(bad)
         nan, infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
-        read = ", ".join(str(tuple(array.shape)) for array in push.reads) or "what it was given"
+        read = ", ".join(str(tuple(array.shape)) for array in push.reads) or "its arguments"
         self._add(key, (nan, infinite), tuple(values.shape), read)
 
     def _add(
@@ -83,21 +83,21 @@ class FirstNaNs:
             return
         name, file, line = key
         size = int(np.prod(shape, dtype=object)) if shape else 1
-        what = " and ".join(
+        numbers = " and ".join(
             f"{number:,} {word}" for number, word in zip(found, ("NaN", "infinite"), strict=True) if number
         )
         self._found[key] = Finding(
             "first-nan",
             file,
             line,
-            f"`{name}` makes the first values that are not finite: {what} of {size:,} elements of shape {shape}, out of finite "
+            f"`{name}` makes the first values that are not finite: {numbers} of {size:,} elements of shape {shape}, out of finite "
             f"inputs of shape {read}",
             "look at the inputs of this line: a logarithm or division of 0, a root of a negative number, a sum that overflows",
             count=count,
         )
 
     def finish(self, report: Report, *, told: bool) -> None:
-        """Add what was found."""
+        """Add the findings."""
         for origin in [*self._origins, *self._take()]:
             read = ", ".join(str(tuple(shape)) for shape in origin["read"])
             found = origin["nan"], origin["infinite"]

@@ -43,7 +43,7 @@ def locals_of_pusher() -> Iterator[tuple[str, Any]]:
 
 
 def name_of(array: object) -> str:
-    """Return an expression by which one of the frames that push reaches an array; empty if none does.
+    """Return an expression for an array in one of the frames that push; empty if there is none.
 
     Examples
     --------

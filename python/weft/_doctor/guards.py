@@ -1,4 +1,4 @@
-"""Questions about the classes of values, whose answers type checkers understand."""
+"""Questions about the classes of values, with answers that type checkers understand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_mapping(value: object) -> TypeGuard[dict[Any, Any]]:
 
 
 def is_scalar(value: object) -> TypeGuard[Any]:
-    """Return whether a value is what it is by its representation: a number, a text, bytes, None."""
+    """Return whether a representation says all about a value: a number, a text, bytes, None."""
     return value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic))
 
 

@@ -50,7 +50,7 @@ class Habits:
         known[1] = why()
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what is done again and again."""
+        """Yield a finding for each step that is done again and again."""
         for (file, line, shape), (nbytes, seen) in self._converted.items():
             value, count = seen.most_common(1)[0]
             if count >= TURNS and value is not None:
@@ -71,7 +71,7 @@ class Habits:
                     file,
                     line,
                     f"`{name}` was recorded {count} times: {why}",
-                    "pass what changes as an array (`weft.asarray(...)`) instead of a number, or pad arrays to one shape",
+                    "pass a changing value as an array (`weft.asarray(...)`) instead of a number, or pad arrays to one shape",
                     count=count,
                 )
 

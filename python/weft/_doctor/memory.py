@@ -1,4 +1,4 @@
-"""Regions of memory: what the engine or a callable knows by name, and fingerprints of their bytes."""
+"""Regions of memory, known by name to the engine or a callable, and fingerprints of their bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REGIONS = 2048
 
 #: Addresses: the first byte and the one behind the last.
 Span: TypeAlias = tuple[int, int]
-#: Of one region at one moment, by which `Fingerprint`s are compared; None where the memory cannot be read.
+#: Of one region at one moment; None where the memory cannot be read.
 Fingerprint: TypeAlias = "tuple[int, ...] | None"
 
 
@@ -34,7 +34,7 @@ class Region:
     path : str
         An expression that reaches it.
     file : str
-        The file in which that expression stands.
+        The file of that expression.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Region:
         return self._array() if self._owner() is not None else None
 
     def fingerprint(self, without: Iterable[Span] = ()) -> Fingerprint:
-        """Return what tells its bytes from others, but for those of some spans; None if they cannot be read."""
+        """Return numbers that tell its bytes from others, but for those of some spans; None if they cannot be read."""
         array = self.array
         if array is None:
             return None
@@ -113,7 +113,7 @@ def host_of(array: Any) -> Any:
 
 
 def _bytes_of(array: Any) -> Any:
-    """Return the bytes of an array in the order in which they lie; None if there are gaps, or objects."""
+    """Return the bytes of an array in the order of memory; None if there are gaps, or objects."""
     host = host_of(array)
     if host is None or host.dtype.hasobject:
         return None
@@ -142,7 +142,7 @@ def span_of(array: Any) -> Span:
 
 
 def _without(span: Span, taken: Iterable[Span]) -> Iterator[Span]:
-    """Yield what is left of a span without others.
+    """Yield the rest of a span without others.
 
     Examples
     --------
@@ -172,16 +172,16 @@ class Regions:
     def __init__(self) -> None:
         self._regions: dict[int, Region] = {}
         self.left_out = 0
-        #: What is looked at, as each run has it.
+        #: The place that is looked at, as each run has it.
         self.at = ""
         self._new = 0
 
-    def look_at(self, what: str) -> None:
-        """Say what is looked at: regions that are new are made there."""
-        self.at, self._new = what, 0
+    def look_at(self, place: str) -> None:
+        """Go to a place: regions that are new are made there."""
+        self.at, self._new = place, 0
 
     def __iter__(self) -> Iterator[Region]:
-        """Yield the regions whose memory is there."""
+        """Yield the regions that are still in memory."""
         for key, region in [*self._regions.items()]:
             if region.array is None:
                 self._regions.pop(key, None)

@@ -36,13 +36,13 @@ class Logged:
     thread, number
         Which push of which thread it is.
     name, file, line
-        What it is, and where it was pushed.
+        Its name, and where it was pushed.
     inputs, outputs : list
-        Fingerprints of what it declares, before and after it.
+        Fingerprints of its declared memory, before and after it.
     others : dict
-        Fingerprints of what else it reaches, before it.
+        Fingerprints of other memory that it reaches, before it.
     regions : dict
-        Fingerprints of all memory that is known, before it, if no expression shows what it reaches: by where each was seen first,
+        Fingerprints of all memory that is known, before it, if no expression shows its reach: by where each was seen first,
         and its name.
     """
 
@@ -88,7 +88,7 @@ def logged(push: Push, regions: Regions) -> Logged:
 
 
 def print_of(value: Any, depth: int = 4, *, arrays: bool = True) -> _Print:
-    """Return what tells a value from others, the same in each run; None for one of an unknown kind.
+    """Return a print that tells a value from others, the same in each run; None for one of an unknown kind.
 
     Without `arrays`, those in lists and dicts count by their shapes alone: nothing declares that they are read.
 
@@ -127,7 +127,7 @@ def _digest(text: str) -> str:
 
 
 class OrderLog:
-    """The hook of a run whose order is drawn: it logs, and changes nothing of the order."""
+    """The hook of a run in a drawn order: it logs, and changes nothing of the order."""
 
     def __init__(self) -> None:
         self.log: list[Logged] = []
@@ -190,7 +190,7 @@ class Difference:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What tells it from other ops."""
+        """The key that tells it from other ops."""
         return self.op.name, self.op.file, self.op.line
 
 
@@ -213,7 +213,7 @@ def differences(base: Iterable[Logged], other: Iterable[Logged]) -> tuple[dict[t
             continue
         if first.outputs is None or op.outputs is None or len(first.outputs) != len(op.outputs):
             continue
-        if first.inputs != op.inputs:  # objects of an unknown kind count as equal: what is in them is not declared
+        if first.inputs != op.inputs:  # objects of an unknown kind count as equal: their contents are not declared
             continue
         compared += 1
         pairs = zip(first.outputs, op.outputs, strict=True)
@@ -233,7 +233,7 @@ def findings_of(
     again: dict[tuple[str, str, int], Difference],
     known: Iterable[Finding],
 ) -> list[Finding]:
-    """Return what differences between runs mean.
+    """Return findings from differences between runs.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def findings_of(
     again : dict
         Differences between two runs in the same order.
     known : iterable of Finding
-        Errors that were found otherwise: what an op of theirs does is explained.
+        Errors that were found otherwise: they explain the results of their ops.
     """
     explained = {(one.file, one.line) for one in known if one.severity == "error"}
     found: list[Finding] = []
@@ -272,7 +272,7 @@ def findings_of(
                     "nondeterministic",
                     *place,
                     f"{shown} gives other bits {when} for the same inputs",
-                    "give it what it depends on: a seeded generator as an argument, the time, the order of a set; or declare the "
+                    "pass all that it depends on: a seeded generator as an argument, the time, the order of a set; or declare the "
                     "memory that it reads",
                     count=difference.count,
                 )

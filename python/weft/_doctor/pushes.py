@@ -1,4 +1,4 @@
-"""One push as the hook sees it: what is pushed where, and what it declares."""
+"""One push as the hook sees it: the callable, the line, and the declared accesses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def place_of(bits: int) -> tuple[str, int]:
 
 
 class Owners:
-    """The objects whose variables were made by `Engine.variable_of`."""
+    """The objects with variables made by `Engine.variable_of`."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], weakref.ref[Any] | None] = {}
@@ -72,7 +72,7 @@ class Push:
     kind : int
         A `Kind`.
     objects : sequence of (Variable or NDArray, int)
-        What it declares.
+        Its declared accesses.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Push:
         self, callable_: Any, name: str | None, place: int, kind: int, objects: Sequence[tuple[Any, int]]
     ) -> None:
         self.replaced: Any = None
-        #: What runs, and the call of a task behind it.
+        #: The callable that runs, and the call of a task behind it.
         self.runs = callable_
         if isinstance(callable_, GuardedCall):
             callable_ = callable_._call
@@ -121,7 +121,7 @@ class Push:
         self.before: dict[Region, Any] | None = None
         self.versions: dict[Region, int | None] = {}
         self.odd = False
-        #: What an order run compares it with.
+        #: The entry that an order run compares it with.
         self.entry: Any = None
         self.changed: list[Region] = []
         #: Seconds that it took; -1 before.
@@ -139,7 +139,7 @@ class Push:
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
 
     def resolve(self, owners: Owners, regions: Regions) -> None:
-        """Find what it declares."""
+        """Find its declared accesses."""
         names = self._parameters()
         for item, kind in self.declared:
             if isinstance(item, NDArray):
@@ -194,7 +194,7 @@ class Push:
         return region.span[0] == region.span[1] or covered(region.span, spans)
 
     def uses(self) -> dict[int, tuple[str, Any]]:
-        """Return the arrays whose values its callable is certain to use, by their identities, and how it names them."""
+        """Return the arrays that its callable is certain to use, by their identities, and how it names them."""
         return {} if self.callable is None else used(self.callable)
 
     @property

@@ -66,12 +66,12 @@ def functions_of(callable_: Any) -> Iterator[types.FunctionType]:
 
 
 class _Walk:
-    """One walk over what a callable refers to."""
+    """One walk over the references of a callable."""
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
         self._seen: set[int] = set()
-        self._kept: list[object] = []  # whose identity is in `_seen`
+        self._kept: list[object] = []  # as long as their identities are in `_seen`
         self._left = _BUDGET
 
     def call(self, callable_: Any, depth: int) -> None:

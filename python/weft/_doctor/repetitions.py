@@ -1,4 +1,4 @@
-"""Sequences of ops that are pushed again and again, and what a program would save."""
+"""Sequences of ops that are pushed again and again, and the savings of a program."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from weft._doctor.run import Run
 
 #: Where nothing is measured: seconds that the call of a program takes, and each of its ops; the part of an op's time that is saved as its results stay in
-#: the cache; and what is longer between two pushes than a push.
+#: the cache; and the time between two pushes from which on it is a pause.
 _CALL, _OP, _FUSED, _PAUSE = 1.2e-6, 5e-8, 0.25, 2e-5
-#: Sequences that are recorded to see what a program saves; of others it is estimated.
+#: Sequences that are recorded to measure a program's savings; those of others are estimated.
 _MEASURED = 8
-#: The longest sequence of pushes whose repetition is looked for, and pushes that are looked at.
+#: The longest sequence of pushes that may be a repetition, and pushes that are looked at.
 _PERIOD = 512
-#: Stretches that repeat which are kept, and what a shorter period covers at least to be the one of a longer stretch.
+#: The number of repeating stretches that are kept, and the least share of a longer stretch that a shorter period covers to be its period.
 _STRETCHES, _ALIKE = 500, 0.8
 _WINDOW = 100_000
 
@@ -51,7 +51,7 @@ def repeated_ops(run: Run) -> Iterator[Finding]:
             at_push = ops["worker"][part] == NONE
             gaps = np.diff(run.pushed[part]) / 1e9 - np.where(at_push, run.took[part], 0)[:-1]
             pushing = float(np.clip(gaps, 0, _PAUSE).sum())
-            # What somebody else had of the processor meanwhile is no time of these ops.
+            # Time of the processor for others meanwhile is no time of these ops.
             span = min(span, pushing + float(run.took[part].sum()))
             saved = pushing + _FUSED * float(run.took[part].sum()) - turns * (_CALL + _OP * period)
             if callables.all() or span <= 0:

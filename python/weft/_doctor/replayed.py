@@ -1,4 +1,4 @@
-"""What a program would save: the ops of a loop's turn recorded once, on stand-ins for its arrays, and timed beside the same ops one by one.
+"""The savings of a program: the ops of a loop's turn recorded once, on stand-ins for its arrays, and timed beside the same ops one by one.
 
 A trace knows the names of ops and their times, not their arrays. So the ops run in a row, on arrays of a size at which they take
 about as long as those of the trace did; those that are not element-wise count as additions.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Elements of the stand-ins.
 _SIZES = (16, 256, 4_096, 65_536, 1_048_576)
-#: Runs of which the fastest counts, and seconds after which no larger stand-ins are tried.
+#: Runs for one time, that of the fastest, and seconds after which no larger stand-ins are tried.
 _RUNS, _LONG = 7, 0.05
 
 
@@ -43,7 +43,7 @@ def part_saved(names: Iterable[str], seconds: float, workers: int) -> float | No
     >>> saved is not None and 0 <= saved < 1
     True
     """
-    # What is not element-wise is an addition here: it is one op more, whatever it computes.
+    # An op that is not element-wise is an addition here: one op more, with any result.
     named = [find_op(name) for name in names]
     ops: list[Any] = [op if _is_plain(op) else find_op("add") for op in named]
     if 2 * sum(map(_is_plain, named)) < len(ops):

@@ -1,4 +1,4 @@
-"""A trace, and what looks for advice need of it."""
+"""A trace, and the facts that looks for advice need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAST = 5e-4
 
 @dataclass
 class Run:
-    """A trace, and what several looks need of it.
+    """A trace, and the facts that several looks need.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Run:
         return located(self.record.place(op))
 
     def finish_times(self, chosen: npt.NDArray[np.int64]) -> float:
-        """Return the seconds that ops take from the first to the last, if nobody waits between their pushes."""
+        """Return the seconds that ops take from the first to the last, without waits between their pushes."""
         written: dict[int, float] = {}
         read: dict[int, float] = {}
         critical = 0.0

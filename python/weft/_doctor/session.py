@@ -1,4 +1,4 @@
-"""`weft.doctor`: a block whose ops are checked."""
+"""`weft.doctor`: a block that checks its ops."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _lock = threading.Lock()
 
 
 def doctor(*, only: str | Iterable[str] | None = None) -> Doctor:
-    """Check what is pushed inside a ``with`` block, and say what is wrong.
+    """Check the ops that are pushed inside a ``with`` block, and report errors and slow habits.
 
     Ops run one at a time, in the order of their pushes, and programs op by op, unless `only` names kinds of advice alone:
-    then the block runs as it would without, and is traced. What is seen in other orders of the ops, and advice about time beside
-    errors, takes several runs: that is what the command ``weft doctor`` is for.
+    then the block runs as it would without, and is traced. Findings from other orders of the ops, and advice about time beside
+    errors, take several runs: the command ``weft doctor`` makes them.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def doctor(*, only: str | Iterable[str] | None = None) -> Doctor:
     Returns
     -------
     Doctor
-        The block, whose ``as`` is the `Report`.
+        The block; its ``as`` is the `Report`.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def doctor(*, only: str | Iterable[str] | None = None) -> Doctor:
 
 
 class Doctor:
-    """A ``with`` block whose ops are checked. Made by `doctor`.
+    """A ``with`` block that checks its ops. Made by `doctor`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Doctor:
 
     def __enter__(self) -> Report:
         """Begin to check."""
-        # Whoever imports weft and checks nothing does without these.
+        # An import of weft without checks does without these.
         from weft._doctor.check import Checker  # noqa: PLC0415
         from weft._doctor.traces import Traces  # noqa: PLC0415
 
@@ -117,7 +117,7 @@ class Doctor:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait for what was pushed, and complete the report."""
+        """Wait for the pushed ops, and complete the report."""
         try:
             if os.getpid() == self._pid and (exc_value is None or isinstance(exc_value, Exception)):
                 _watch_drain(None)

@@ -47,7 +47,7 @@ def lines(first: int, last: int) -> str:
 
 
 def made_at(file: str, path: str) -> int:
-    """Return the first line of a file that assigns what an expression like ``totals`` or ``self.totals`` names; 0 if none does."""
+    """Return the first line of a file that assigns an expression like ``totals`` or ``self.totals``; 0 if none does."""
     last = path.partition("[")[0].rpartition(".")[2]
     tree = _tree(file)
     if tree is None or not last:

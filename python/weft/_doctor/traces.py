@@ -33,7 +33,7 @@ _LIMIT, _STRETCH = 300_000, 2_000
 _RECORD, _SHARE = 1e-6, 0.03
 #: Seconds between two looks at how many ops were traced.
 _TICK = 0.005
-#: Seconds for which somebody else who traces an engine is left alone at least.
+#: Seconds for which another trace of an engine is left alone at least.
 _YIELDED = 1.0
 
 
@@ -48,7 +48,7 @@ class _Traced:
     Raises
     ------
     WeftError
-        If somebody else traces it, or it is closed.
+        If it has another trace, or it is closed.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -68,7 +68,7 @@ class _Traced:
             self.paused += self._begun - self._ended
 
     def end(self, pause: float = 0.0) -> int:
-        """Keep what was traced, and trace again after a pause. Return the number of ops, those over the limit, too."""
+        """Keep the trace, and trace again after a pause. Return the number of ops, those over the limit, too."""
         if not self._size:
             return 0
         self._size = 0
@@ -115,10 +115,10 @@ class Traces:
         self._untraced = 0
 
     def start(self, *, timed: bool) -> None:
-        """Start to listen; to trace, too, if times are what they would be without."""
+        """Start to listen; to trace, too, if times are not changed by it."""
         if timed and self._kinds & TIMED:
             self.trace(get_engine())
-            # Of what a class makes nobody hears in another way, and nothing is left of this at the end.
+            # New engines are heard of in no other way, and nothing is left of this at the end.
             Engine.__init__ = self._made  # type: ignore[method-assign]
             observers.tracing = self._yield
             threading.Thread(target=self._look, name="weft-doctor", daemon=True).start()
@@ -135,7 +135,7 @@ class Traces:
         return made
 
     def trace(self, engine: Engine) -> None:
-        """Trace an engine, unless somebody else does."""
+        """Trace an engine, unless it has another trace."""
         with self._lock:
             try:
                 self._traced.append(_Traced(engine))
@@ -143,7 +143,7 @@ class Traces:
                 self._untraced += 1
 
     def _yield(self, engine: Engine) -> None:
-        """Make room for somebody else's trace of an engine."""
+        """Make room for another trace of an engine."""
         with self._lock:
             for traced in self._traced:
                 if traced.engine is engine:
@@ -152,14 +152,14 @@ class Traces:
     def _look(self) -> None:
         while not self._ends.wait(_TICK):
             with self._lock:
-                if self._ends.is_set():  # meanwhile: nobody would end what is begun now
+                if self._ends.is_set():  # meanwhile: a trace that begins now would not be ended
                     return
                 for traced in self._traced:
-                    with suppress(WeftError):  # closed, or somebody else traces it
+                    with suppress(WeftError):  # closed, or with another trace
                         traced.look()
 
     def finish(self, report: Report) -> None:
-        """Stop, and add what was found."""
+        """Stop, and add the findings."""
         observers.converted = observers.recorded = observers.tracing = None
         if "__init__" in vars(Engine):
             del Engine.__init__
@@ -177,4 +177,4 @@ class Traces:
         report.count("milliseconds without a trace", int(1000 * paused))
         for finding in self._habits.findings():
             report.add(finding)
-        report.count("engines that somebody else traces", self._untraced)
+        report.count("engines with another trace", self._untraced)

@@ -1,4 +1,4 @@
-"""The arrays whose values a callable is certain to use: names, attributes, constant items, methods and properties behind them."""
+"""The arrays that a callable is certain to use: names, attributes, constant items, methods and properties behind them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 #: Functions that are read for one callable.
 _BUDGET = 200
 _MISSING = object()
-#: Methods and functions that wait for what they are given, or declare it.
+#: Methods and functions that wait for their arguments, or declare them.
 _PUSHES = frozenset(
     {"push", "push_async", "push_native", "variable_of", "wait", "wait_to_read", "wait_for_var", "submit"}
 )
 
 
 def used(callable_: object) -> dict[int, tuple[str, Any]]:
-    """Return the arrays whose values a callable uses, by their identities, with expressions that reach them.
+    """Return the arrays that a callable uses, by their identities, with expressions that reach them.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class _Uses:
             self._function(wrapped, given)
 
     def _pass(self, one: Passed, root: tuple[str, Any], callee: tuple[str, Any] | None) -> None:
-        """Follow an argument into what is called: a task declares it, or it is an op of its own that reads it."""
+        """Follow an argument into the callee: a task declares it, or it is an op of its own that reads it."""
         if one.callee.steps and one.callee.steps[-1][1] in _PUSHES:
             return
         found = self._follow(one.value, *root)
@@ -129,7 +129,7 @@ class _Uses:
         self._end(*found)
 
     def _follow(self, path: Path, shown: str, value: Any) -> tuple[str, Any]:
-        """Return what an expression reaches from an object on; what runs on the way is walked over."""
+        """Return the expression and the object that a path reaches from an object on; code that runs on the way is walked over."""
         for kind, step in path.steps:
             if is_array(value):
                 break
@@ -143,7 +143,7 @@ class _Uses:
         return shown, value
 
     def _runs(self, held: Any, shown: str, owner: Any) -> bool:
-        """Walk over what an attribute of an object runs, or is there to be called with it. Return whether it does."""
+        """Walk over the code of an attribute of an object, that of a property or of a method. Return whether it has any."""
         if isinstance(held, (property, functools.cached_property)):
             self._method(held.fget if isinstance(held, property) else held.func, shown, owner)
         elif isinstance(held, classmethod):
@@ -168,7 +168,7 @@ class _Uses:
 
 
 def _roots(function: types.FunctionType, given: dict[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
-    """Return what the parameters of a function and the names of its enclosing functions stand for, as far as that is known."""
+    """Return the values of a function's parameters and of the names of its enclosing functions, as far as they are known."""
     code = function.__code__
     defaults = dict(
         zip(reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False)
@@ -192,7 +192,7 @@ def _item(value: Any, key: Any) -> Any:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute without running anything of a user's: what its class holds, for a property or a method."""
+    """Return an attribute without running anything of a user's: the class's object, for a property or a method."""
     if isinstance(value, types.ModuleType):
         return vars(value).get(name, _MISSING)
     kind = value if isinstance(value, type) else type(value)

@@ -1,4 +1,4 @@
-"""Who wants to know of conversions and recordings: nobody, but for runs that look for slow habits."""
+"""Observers of conversions and recordings: there are none, but in runs that look for slow habits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-#: Called with each object of NumPy's whose values become an array's.
+#: Called with each object of NumPy's that becomes an array.
 converted: Callable[[Any], object] | None = None
-#: Called with the name of each function that is recorded, and with what says why.
+#: Called with the name of each function that is recorded, and with a function that says why.
 recorded: Callable[[str, Callable[[], str]], object] | None = None
-#: Called with each engine that somebody is about to trace.
+#: Called with each engine that is about to be traced.
 tracing: Callable[[Engine], object] | None = None
 
 #: The folder of the package.

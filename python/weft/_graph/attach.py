@@ -1,4 +1,4 @@
-"""What this room gives to others: hooks of earlier rooms, and what methods of symbols call. Done once, with `weft.symbol`."""
+"""Hooks of earlier rooms, and the functions behind methods of symbols, which this room gives. Done once, with `weft.symbol`."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def _summarize(x: Symbol, known: Any) -> str:
 
 
 def _described(x: Symbol) -> str:
-    from weft._graph.symbol_summary import described  # noqa: PLC0415 - for those who debug
+    from weft._graph.symbol_summary import described  # noqa: PLC0415 - for debugging alone
 
     return described(x)

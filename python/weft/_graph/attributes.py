@@ -8,7 +8,7 @@ from weft.errors import ArgumentTypeError
 
 
 class NodeAttributes(dict[str, Any]):
-    """A dict that is read only: what a node computes is fixed when it is made.
+    """A dict that is read only: the computation of a node is fixed when it is made.
 
     Copies are plain dicts.
 

@@ -24,7 +24,7 @@ _NAMES = ("args", "args_grad", "grad_req", "aux_states")  # in their order
 
 
 def _listed(what: str, names: Sequence[str], given: Any, *, complete: bool) -> dict[str, Any]:
-    """Return what was given for names, as a dict."""
+    """Return the values that were given for names, as a dict."""
     if given is None:
         given = {}
     by_name: bool = isinstance(given, dict)
@@ -57,7 +57,7 @@ def _requests(names: Sequence[str], given: Any) -> dict[str, str]:
 
 
 def by_position(given: tuple[Any, ...], device: Any, *named: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the device, and what goes with it, of arguments by position and by name.
+    """Return the device, with its companions, of arguments by position and by name.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def bind(
 
 
 def _arrays(what: str, names: Sequence[str], given: Any) -> dict[str, NDArray]:
-    """Return an array for each name, of what was given in a dict or in a list."""
+    """Return an array for each name, from a dict or a list of values."""
     if given.__class__ is not dict or given.keys() < set(names):
         given = _listed(what, names, given, complete=True)
     found: dict[str, NDArray] = {}

@@ -61,7 +61,7 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: ob
         attributes = {key: each for key, each in attributes.items() if key != "where" and each is not None}
         if not isinstance(mask, bool):
             found = compose(op, arrays, attributes)
-            given = constant(mask)  # what is not computed is undefined where there is no out=
+            given = constant(mask)  # other elements are undefined where there is no out=
             return where(given, found, 0) if op.nout == 1 else tuple(where(given, each, 0) for each in found)
     inputs: list[SymbolCore] = []
     plain = True
@@ -106,7 +106,7 @@ def constant(x: Any) -> Any:
 
 
 def _manager_name(hint: str) -> tuple[str, dict[str, Any] | None]:
-    """Return the name of a node that nobody has asked for, and what is noted on it."""
+    """Return the name of a node without one of its own, and its notes."""
     return named(None, hint), spelled(current_texts())
 
 
@@ -123,7 +123,7 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def spelled(texts: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return texts of a node with underscores around their keys, by which files tell them from attributes.
+    """Return texts of a node with underscores around their keys: so files tell them from attributes.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def compose_op(
 
 
 def split_notes(op: Op, name: str, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the attributes among the keywords of a call, and what is to be noted on its node.
+    """Return the attributes among the keywords of a call, and the notes for its node.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def _missing(op: Op, function: Callable[..., Any], count: int, given: dict[str, 
 
 
 def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return what `weft.symbol` has under the name of an op: by NumPy's arguments where weft has a function of it."""
+    """Return the function of `weft.symbol` for an op: with NumPy's arguments where weft has a function of it."""
 
     def compose(*arrays: Any, name: str | None = None, attr: dict[str, str] | None = None, **given: Any) -> Any:
         texts = dict(attr or {})
@@ -246,7 +246,7 @@ def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., An
 def _by_position(
     op: Op, arranged: tuple[list[Any], dict[str, Any]], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return inputs and attributes of a call whose op orders its arguments itself."""
+    """Return inputs and attributes of a call of an op that orders its arguments itself."""
     inputs, attributes = arranged
     twice = attributes.keys() & named.keys()
     if twice:
@@ -273,7 +273,7 @@ def _are_of(function: Callable[..., Any], arrays: tuple[Any, ...], given: dict[s
 
 
 def function_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what `weft.symbol` has under the name of a function that is made of several ops: `name` is that of the first.
+    """Return the function of `weft.symbol` under the name of one that is made of several ops: `name` is that of the first.
 
     Examples
     --------

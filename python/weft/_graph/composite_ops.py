@@ -46,7 +46,7 @@ def _refuse(*_operands: object, **attributes: object) -> NoReturn:
 
 
 def _show_functional(*operands: Any, functional_of: str, **attributes: Any) -> tuple[NDArray, ...]:
-    """Call the op on copies of what it mutates, and return these, too."""
+    """Call the op on copies of the inputs that it mutates, and return these, too."""
     op: Any = get_op(functional_of)
     mutates = op.attribute("mutates", op.mutates)
     changed = tuple(cast("Iterable[int]", mutates(attributes) if callable(mutates) else mutates))

@@ -1,4 +1,4 @@
-"""`weft.scan` and `weft.cond` of symbols: nodes whose bodies are symbols of their own, written into attributes."""
+"""`weft.scan` and `weft.cond` of symbols: nodes with symbols of their own as bodies, written into attributes."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _stand_in(name: str, x: Symbol, *, row: bool = False) -> Symbol:
 def _closed(outs: list[Any], names: Sequence[str], made: set[str], prefix: str) -> tuple[Symbol, dict[str, Symbol]]:
     """Return the symbol of a body, and by their names in it the symbols from outside that it refers to.
 
-    A node is inside if it was made by the body, or depends on what stands for its inputs. What is outside stays there: it
+    A node is inside if it was made by the body, or depends on a stand-in for its inputs. A node outside stays there: it
     is computed once.
     """
     group = Symbol(SymbolCore.group([x._core for x in outs]))

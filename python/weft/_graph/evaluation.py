@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from weft._call.operands import as_array
-from weft._core import Input, graph_apply_pass, graph_calls
+from weft._core import Input, graph_apply_pass, graph_calls, graph_infer_shape
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -53,7 +53,25 @@ def prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
     return _Kind(op, op if show is None else show, attributes, template)
 
 
-def read_by(step: GraphCall) -> list[int]:
+class _Completed(NamedTuple):
+    """A call with attributes that follow from the shape of its result."""
+
+    name: str
+    kind: _Kind
+    inputs: tuple[int, ...]
+    first: int
+    results: int
+
+
+def _completed(step: GraphCall | _Completed, shape: tuple[int | None, ...] | None) -> GraphCall | _Completed:
+    rule: Callable[..., dict[str, Any]] | None = step.kind.op.attribute("completed", None)
+    if rule is None or shape is None or None in shape:
+        return step
+    kind = step.kind._replace(attributes=rule(step.kind.attributes, shape))
+    return _Completed(step.name, kind, step.inputs, step.first, step.results)
+
+
+def read_by(step: GraphCall | _Completed) -> list[int]:
     """Return the entries that a call needs as values, and not only by shape and dtype.
 
     Examples
@@ -75,6 +93,13 @@ def read_by(step: GraphCall) -> list[int]:
 class Schedule:
     """A graph as calls, inputs first.
 
+    Parameters
+    ----------
+    graph : GraphCore
+        The graph.
+    shapes : mapping of str to tuple of int, optional
+        The shapes of variables: from these follow the attributes of calls that do not say all of their shape.
+
     Examples
     --------
     >>> import weft
@@ -88,7 +113,7 @@ class Schedule:
 
     __slots__ = ("count", "kinds", "outputs", "steps", "variables")
 
-    def __init__(self, graph: GraphCore) -> None:
+    def __init__(self, graph: GraphCore, shapes: Mapping[str, Any] | None = None) -> None:
         graph = graph_apply_pass(graph, "order_mutation")
         indexed = graph.indexed()
         self.count = indexed.num_node_entries
@@ -98,7 +123,8 @@ class Schedule:
             kinds.append(prepared(op, attributes, is_mutated=is_mutated))
             return kinds[-1]
 
-        variables, self.steps = graph_calls(graph, prepare)
+        variables, steps = graph_calls(graph, prepare)
+        self.steps: list[GraphCall | _Completed] = list(steps)
         self.variables = dict(variables)
         if len(self.variables) < len(variables):
             seen: set[str] = set()
@@ -112,6 +138,10 @@ class Schedule:
             which = f"op {listed} is" if len(unknown) == 1 else f"ops {listed} are"
             raise GraphError(f"no {which} registered: weft.register_op(name, ...) says how one is computed")
         self.kinds = kinds
+        if shapes is not None and any(kind.op.attribute("completed", None) for kind in kinds):
+            known = {name: shape for name, shape in shapes.items() if name in self.variables}
+            found = graph_infer_shape(graph, known, "__shape__").attribute("shape")
+            self.steps = [_completed(step, found[step.first]) for step in self.steps]
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 
     def values(self, arrays: Mapping[str, Any]) -> list[Any]:
@@ -133,7 +163,7 @@ class Schedule:
     def run(
         self,
         values: list[Any],
-        steps: Iterable[GraphCall] | None = None,
+        steps: Iterable[GraphCall | _Completed] | None = None,
         watch: Callable[[str, NDArray], object] | None = None,
     ) -> None:
         """Make the calls, and put their results into `values`."""
@@ -152,7 +182,7 @@ class Schedule:
                     watch(_result_name(step, index), values[step.first + index])
 
 
-def _result_name(step: GraphCall, index: int) -> str:
+def _result_name(step: GraphCall | _Completed, index: int) -> str:
     given: Any = step.kind.op.attribute("output_names", ("output",) if step.results == 1 else ())
     rule: Callable[..., Sequence[str]] = given  # if it is one
     names: Sequence[str] = rule(step.kind.attributes) if callable(given) else given
@@ -169,12 +199,13 @@ def evaluate(symbol: Symbol, arrays: Mapping[str, Any]) -> list[NDArray]:
     >>> evaluate(weft.symbol.Variable("x") * 3, {"x": 2})
     [NDArray(6)]
     """
-    schedule = Schedule(symbol.graph)
+    graph = symbol.graph
+    given = {name: as_array(arrays[name]) for names in graph.variables() for name in names if name in arrays}
+    schedule = Schedule(graph, {name: each.shape for name, each in given.items()})
     unknown = [name for name in arrays if name not in schedule.variables]
     if unknown:
         known = f"its variables are {', '.join(schedule.variables)}" if schedule.variables else "it has none"
         warnings.warn(f"eval(): no variable is named {', '.join(unknown)}: {known}", stacklevel=4)
-    given = {name: as_array(arrays[name]) for name in schedule.variables if name in arrays}
     values = schedule.values(given)
     schedule.run(values)
     return [values[at] for at in schedule.outputs]

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft._call.devices import as_device
 from weft._call.operands import as_array
-from weft._core import GraphCore, NDArray, Scope, SymbolCore
+from weft._core import GraphCore, NDArray, Scope, SymbolCore, graph_plan_memory
 from weft._engine.labels import cpu
 from weft._graph.differentiating import gradient_symbol
 from weft._graph.evaluation import Schedule, read_by
@@ -18,6 +18,7 @@ from weft._graph.replayed import can_record, record
 from weft._graph.symbols import Symbol
 from weft._graph.training import NEVER_AGAIN, trained_graph
 from weft._ops.creation import ones_like, zeros
+from weft._ops.dtypes import astype
 from weft._ops.manipulation import broadcast_to
 from weft._tape.modes import TRAINING
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from weft._graph.replayed import Recorded
     from weft._graph.training import Again, Trained
     from weft._program.program import Program
+    from weft._registry.op import Op
 
 
 class Executor:
@@ -97,7 +99,11 @@ class Executor:
     @cached_property
     def _forward(self) -> Schedule:
         """Forwards as calls, made at the first use."""
-        return Schedule(_placed(self._graph, self._device, self._groups))
+        return self._scheduled(self._graph)
+
+    def _scheduled(self, graph: GraphCore) -> Schedule:
+        shapes = {name: each.shape for name, each in (*self.arg_dict.items(), *self.aux_dict.items())}
+        return Schedule(_placed(graph, self._device, self._groups), shapes)
 
     @cached_property
     def _recordable(self) -> bool:
@@ -105,6 +111,11 @@ class Executor:
             _is_local(kind.attributes.get("device")) and kind.op.attribute("records", default=True)
             for kind in self._forward.kinds
         )
+
+    @cached_property
+    def _draws(self) -> bool:
+        """Whether forwards have other values each time, outside of training, too: then they cannot be computed again."""
+        return any(_draws(kind.op, kind.attributes) for kind in self._forward.kinds)
 
     @cached_property
     def _heads(self) -> list[str]:
@@ -191,7 +202,8 @@ class Executor:
                 )
             if given is not target:
                 target[...] = given
-        schedule = self._training() if is_train and self._wanted else self._forward
+        keeps = self._wanted and (is_train or self._draws)
+        schedule = self._training() if keeps else self._forward
         values, run = self._call(schedule)
         with _training(mode=is_train):
             found = self._forwards(schedule, values, run, is_train=is_train)
@@ -282,17 +294,23 @@ class Executor:
             )
         return program
 
+    @cached_property
+    def _both(self) -> Symbol:
+        """The outputs, and the gradients that are asked for."""
+        heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
+        grads = gradient_symbol(self._symbol, self._wanted, heads)
+        return Symbol(SymbolCore.group([self._symbol._core, grads._core]))
+
+    def _trained(self, both: Symbol, again: Again) -> Trained:
+        return trained_graph(self._symbol, both, {**self.arg_dict, **self.aux_dict}, self._heads, again)
+
     def _training(self) -> Schedule:
         """Return forwards and backwards as one schedule: values of forwards that backwards needs are kept."""
         if self._backward is None:
-            heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
-            grads = gradient_symbol(self._symbol, self._wanted, heads)
-            both = Symbol(SymbolCore.group([self._symbol._core, grads._core]))
-            arrays = {**self.arg_dict, **self.aux_dict}
-            trained = trained_graph(self._symbol, both, arrays, self._heads, self._again)
-            self._backward = Schedule(_placed(trained.graph, self._device, self._groups))
+            trained = self._trained(self._both, self._again)
+            self._backward = self._scheduled(trained.graph)
             outputs = SymbolCore.of_entries(trained.graph.symbol().entries()[: len(self._symbol)])
-            forwards = Schedule(_placed(GraphCore(outputs), self._device, self._groups))
+            forwards = self._scheduled(GraphCore(outputs))
             self._count = len(forwards.steps)
             _check_order(forwards, self._backward)
             if not self._groups:
@@ -313,23 +331,25 @@ class Executor:
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients of the arguments into `grad_dict`, without waiting.
 
-        ``forward(is_train=True)`` keeps the values that this needs. After ``forward()`` they are computed again, as ops do
-        that do not train.
+        ``forward(is_train=True)`` keeps the values that this needs, and so does a symbol that draws numbers. After
+        ``forward()`` they are computed again, as ops do that do not train. Without either, forwards run first.
 
         Parameters
         ----------
         out_grads : NDArray or list of NDArray, optional
-            The gradients of the outputs, by default ones.
+            The gradients of the outputs, by default ones; those of another dtype are cast to that of their output.
         is_train : bool, default: True
             Whether ops go backwards as in training.
 
         Raises
         ------
         GraphError
-            If no `forward` went before, or there are not as many gradients as outputs.
+            If there are not as many gradients as outputs.
         """
         if not self._wanted:
             return
+        if self._outputs is None:
+            self.forward(is_train=is_train)
         values, schedule = self._values_forwards()
         given = (
             [None] * len(self._heads)
@@ -346,7 +366,7 @@ class Executor:
         for name, grad, output in zip(self._heads, given, self.outputs, strict=True):
             at = schedule.variables.get(name)
             if at is not None:
-                values[at] = ones_like(output) if grad is None else as_array(grad, output)
+                values[at] = ones_like(output) if grad is None else _of_dtype(as_array(grad, output), output)
                 fits = fits and _is_like(values[at], output)
         wanted = [(name, at) for name, at in zip(self._wanted, schedule.outputs[len(self._symbol) :], strict=True)]
 
@@ -362,8 +382,6 @@ class Executor:
 
     def _values_forwards(self) -> tuple[list[Any], Schedule]:
         """Return the values that backwards begins with, and its calls; they are computed now, if forwards kept nothing."""
-        if self._outputs is None:
-            raise GraphError("backward() comes after forward(), whose values it needs")
         schedule = self._training()
         if self._values is None:
             values, run = self._call(schedule)
@@ -378,6 +396,8 @@ class Executor:
     def debug_str(self) -> str:
         """Return the symbol's nodes as text, and how many bytes its plan of memory takes.
 
+        The plan has the outputs, and what backwards needs where gradients are asked for: these lie in `grad_dict`.
+
         Examples
         --------
         >>> import weft
@@ -387,7 +407,12 @@ class Executor:
         from weft._graph.symbol_summary import planned_bytes  # noqa: PLC0415 - needed for debugging alone
 
         known = {**self.arg_dict, **self.aux_dict}
-        total = planned_bytes(self._symbol, {name: (each.shape, each.dtype) for name, each in known.items()})
+        found = self._trained(self._both, NEVER_AGAIN) if self._wanted else None
+        if found is not None and found.sizes is not None:
+            planned = graph_plan_memory(found.graph, "min", False, self._both.list_outputs()[len(self._symbol) :])
+            total = planned.attribute("storage_allocated_bytes")
+        else:
+            total = planned_bytes(self._symbol, {name: (each.shape, each.dtype) for name, each in known.items()})
         return f"{self._symbol.debug_str()}Total {total / 2**20:.6g} MB allocated\n"
 
     def _replayed_backward(
@@ -525,6 +550,23 @@ def _is_local(device: Any) -> bool:
 
 def _is_like(one: NDArray, other: NDArray) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one._device == other._device
+
+
+def _of_dtype(grad: NDArray, output: NDArray) -> NDArray:
+    """Return the gradient of an output in its dtype: real numbers become any that have gradients."""
+    fits = grad.dtype == output.dtype or grad.dtype.kind not in "biuf" or output.dtype.kind not in "fc"
+    return grad if fits else astype(grad, output.dtype)
+
+
+def _draws(op: Op, attributes: dict[str, Any]) -> bool:
+    """Return whether an op that does not train has other results at each call: what the op says, else each impure one."""
+    said = op.attribute("draws_untrained", None)
+    if said is not None:
+        return bool(said(attributes))
+    pure = op.attribute("pure", default=True)
+    pure = pure(attributes) if callable(pure) else pure
+    mutates = op.attribute("mutates", ())
+    return not pure and not (mutates(attributes) if callable(mutates) else mutates)
 
 
 def _placed(graph: GraphCore, device: Any, groups: Mapping[str, Any] | None) -> GraphCore:

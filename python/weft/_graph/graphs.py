@@ -54,7 +54,7 @@ class Graph:
     outputs : list of NodeEntry
         The results; they never change.
     attrs : mapping of str to object
-        What passes have found out. A copy of the graph shares them until one of both is given another.
+        The findings of passes. A copy of the graph shares them until one of both is given another.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Graph:
 
     @property
     def outputs(self) -> list[NodeEntry]:
-        """What is to be computed."""
+        """The entries to compute."""
         return self._core.symbol().entries()
 
     @property

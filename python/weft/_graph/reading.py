@@ -1,4 +1,4 @@
-"""Graphs read from the text that `print_ir` writes: MLIR's habit, to see, edit and test what passes do."""
+"""Graphs read from the text that `print_ir` writes: MLIR's habit, to see, edit and test the work of passes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def parse_ir(text: str) -> Graph:
     Returns
     -------
     Graph
-        The graph, without what passes had found out of it: shapes and the like, which the text shows without quotes, are read over, for
-        the passes to find anew.
+        The graph, without the findings of passes: shapes and the like, which the text shows without quotes, are read over, for the
+        passes to find anew.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class _Reader:
         raise GraphError(f"line {number} of the graph's text: {why}: {line}")
 
     def rest(self) -> str:
-        """Return what follows, but for blanks."""
+        """Return the rest of the text, but for blanks."""
         return self._text[self._at :].lstrip()
 
     def _takes(self, token: str) -> bool:
@@ -123,7 +123,7 @@ class _Reader:
         return found[0] if found is not None else self.fail(f"{what} is missing")
 
     def _key(self) -> str:
-        """Return what stands behind a per cent sign: the number of a call, or the name of a variable."""
+        """Return the key behind a per cent sign: the number of a call, or the name of a variable."""
         self._expect("%")
         found = self._match(_NUMBER)
         return found[0] if found is not None else "%" + self._name("the name of a variable")
@@ -199,7 +199,7 @@ class _Reader:
         return found
 
     def _read_over(self) -> None:
-        """Go past what a pass has found out: brackets are closed in it."""
+        """Go past a finding of a pass: brackets are closed in it."""
         depth = 0
         for at in range(self._past_blanks(), len(self._text)):
             each = self._text[at]

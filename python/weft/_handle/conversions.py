@@ -29,7 +29,7 @@ def numpy(self: NDArray) -> npt.NDArray[Any]:
     Raises
     ------
     BaseException
-        What the op raised that was to make the values.
+        The error of the op that was to make the values.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _scalar(self: NDArray) -> bool | int | float | complex:
 
 
 def _is_known(self: NDArray) -> bool:
-    """Return whether there are values to be printed: not of what a recording makes or changes."""
+    """Return whether there are values to be printed: a recording's arrays, made or changed, have none."""
     return self._recording is None and self._gone is None and (recording() is None or not self._is_recorded())
 
 
@@ -164,7 +164,7 @@ def __format__(self: NDArray, spec: str) -> str:
     return format(values(self), spec) if spec else str(self)
 
 
-#: What `methods.attach` gives to the class.
+#: The methods that `methods.attach` gives to the class.
 METHODS: tuple[Callable[..., Any], ...] = (
     *(numpy, item, tolist, tobytes),
     *(__bool__, __int__, __float__, __complex__, __index__),

@@ -53,7 +53,7 @@ def attach() -> None:
     """Give NDArray its methods and its operators their dispatcher; once, when weft is imported."""
     if hasattr(NDArray, "numpy"):
         return
-    from weft._numpy import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
+    from weft._numpy import namespace  # noqa: PLC0415 - its modules import the class that `attach` is to complete
     from weft._ops.matrices import trace  # noqa: PLC0415 - of the namespace's name is the recorder
 
     set_dispatch(dispatch_operator)
@@ -112,7 +112,7 @@ def copyto(self: NDArray, *targets: Any) -> Any:
 
 
 def _check_copied(x: NDArray, target: Any) -> None:
-    """Raise what a copy of `x` to `target` would raise."""
+    """Raise the error that a copy of `x` to `target` would raise."""
     if isinstance(target, NDArray):
         check_writable(target)
     elif not is_host(target):
@@ -258,10 +258,10 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     wanted = as_dtype(dtype)
     shape, strides = self.shape, self.strides
     if wanted.itemsize == self.itemsize:
-        return view(self, shape, strides, 0, wanted)  # whose elements lie where those do
+        return view(self, shape, strides, 0, wanted)  # with its elements in the same places
     if not shape or (shape[-1] > 1 and strides[-1] != self.itemsize):
         raise ArgumentValueError(
-            f"a view as {wanted} of {self.dtype} needs a last axis whose elements lie one after the other: the shape is "
+            f"a view as {wanted} of {self.dtype} needs a last axis with one element after the other: the shape is "
             f"{shape} and the strides are {strides}"
         )
     count, rest = divmod(shape[-1] * self.itemsize, wanted.itemsize)
@@ -296,7 +296,7 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
     if tape_hears((self,)):
         from weft._ops.sorting import sort as sorted_copy  # noqa: PLC0415 - the method has its name
 
-        assign(self, sorted_copy(self.copy(), at, stable=stable))  # whose order its gradient needs
+        assign(self, sorted_copy(self.copy(), at, stable=stable))  # the gradient needs the copy's order
         return
     push_compute(partial(_sort_in_place, axis=at, stable=stable), (), (), (self,), name="sort")
 

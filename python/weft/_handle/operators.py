@@ -24,7 +24,7 @@ _IN_PLACE = {f"i{name}": op for name, op in _OPS.items() if name not in _UNARY a
 #: The exponents for which ``**`` is another function, as in NumPy: faster, and exact to the last bit.
 _POWERS = {2: get_op("square"), 0.5: get_op("sqrt"), -1: get_op("reciprocal"), 1: get_op("positive")}
 
-#: What an operator takes beside an NDArray. Any other class gets the chance to do it itself, by its reflected method:
+#: The operands that an operator takes beside an NDArray. Any other class gets the chance to do it itself, by its reflected method:
 #: in-place operators too, which the core lets through with these alone.
 TAKEN = (NDArray, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
 
@@ -70,7 +70,7 @@ def dispatch_operator(name: str, left: Any, right: Any) -> Any:
 
 
 def _is_heard_tensor(x: NDArray) -> bool:
-    """Return whether it is a tensor whose gradient is wanted: SINGA's operators change its memory, and the tape does not hear them."""
+    """Return whether it is a tensor with a wanted gradient: SINGA's operators change its memory, and the tape does not hear them."""
     if type(x) is NDArray or not x._known or not tape_hears((x,)):
         return False
     found = tape_entry(x)
@@ -78,7 +78,7 @@ def _is_heard_tensor(x: NDArray) -> bool:
 
 
 def divmod_of(left: Any, right: Any) -> Any:
-    """Return what ``divmod()`` gives for `left` and `right`, or NotImplemented."""
+    """Return ``divmod(left, right)``, or NotImplemented."""
     if not (_takes(left) and _takes(right)):
         return NotImplemented
     return parts.divmod(left, right)
@@ -89,7 +89,7 @@ def _takes(operand: Any) -> bool:
 
 
 def _kinds(exponent: Any) -> str:
-    """Return the kinds of dtype whose power of `exponent` is another function's value, in the same dtype."""
+    """Return the kinds of dtype with a power of `exponent` that is another function's value, in the same dtype."""
     if exponent < 0:
         return "f" if isinstance(exponent, float) else "fc"
     return "fc" if isinstance(exponent, float) else "iufc"

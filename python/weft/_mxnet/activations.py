@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.draws import generator_of, kept
 from weft._mxnet.gradients import Backward
-from weft._mxnet.operator import as_written, operator
+from weft._mxnet.layouts import as_written
+from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number, optional, shape
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -256,3 +257,11 @@ def _dropout(s: Any, data: Any) -> Any:
         return data, namespace.ones(_drawn(s, data.shape), dtype=data.dtype, engine=data.engine)
     mask = kept(data, s.p, _drawn(s, data.shape))
     return data * mask, mask
+
+
+def _always_drops(attributes: dict[str, Any]) -> bool:
+    s = _dropout.read(attributes)
+    return bool(s.p > 0 and s.mode == "always")
+
+
+_dropout.set_attribute("draws_untrained", _always_drops)

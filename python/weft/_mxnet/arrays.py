@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LIST = 0x112
-#: What an array begins with, since 0.9, 0.11 and 1.5: before, with its number of axes.
+#: The first word of an array, since 0.9, 0.11 and 1.5: before, its number of axes.
 _V1, _V2, _V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _SPARSE = {1: "row_sparse", 2: "csr"}
 _MOST_AXES = 32
@@ -48,15 +48,15 @@ class _Reader:
         self._data = data
         self._name = name
         self._at = 0
-        self._what = "its head"
+        self._part = "its head"
 
-    def within(self, what: str) -> None:
-        """Say what is read from here on."""
-        self._what = what
+    def within(self, part: str) -> None:
+        """Name the part that is read from here on."""
+        self._part = part
 
     def fail(self, why: str) -> CheckpointError:
-        """Return the error for what is wrong here."""
-        return CheckpointError(f"{self._name} is damaged: {why} (in {self._what}, before byte {self._at})")
+        """Return the error for a file that is damaged here."""
+        return CheckpointError(f"{self._name} is damaged: {why} (in {self._part}, before byte {self._at})")
 
     @property
     def left(self) -> int:
@@ -86,9 +86,9 @@ def read_arrays(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
     Parameters
     ----------
     data : bytes
-        What is in the file.
+        The bytes of the file.
     name : str
-        What messages call it.
+        Its name in messages.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def read_arrays(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _read_zip(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
-    """Read what MXNet 2 writes: NumPy's own format."""
+    """Read a file of MXNet 2's: NumPy's own format."""
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             return {each: file[each] for each in file.files}

@@ -1,4 +1,4 @@
-"""Attention of several heads, whose queries, keys and values lie interleaved; normalisation of groups of channels."""
+"""Attention of several heads, with queries, keys and values interleaved; normalisation of groups of channels."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.

@@ -52,7 +52,7 @@ def _inside(rows: Any, length: int, mode: str) -> Any:
 
 
 def _beyond(rows: Any, length: int) -> Any:
-    """Return indices of which none counts from the end: a negative one names what is not there."""
+    """Return indices that do not count from the end: a negative one is beyond it, where nothing is."""
     return namespace.where(rows < 0, length, rows)
 
 

@@ -15,6 +15,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import own_dtype
 from weft._mxnet.settings import REQUIRED, Settings, dtype, flag, integer, number, optional, shape
 from weft._numpy import namespace
+from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Shapes
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 
 def _given_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
     del ins
-    outs.learn(0, tuple(each or None for each in s.shape) if s.shape else None)
+    outs.learn(0, tuple(None if each in (0, -1) else each for each in s.shape) if s.shape else None)
+
+
+def _with_shape(attributes: dict[str, Any], made: tuple[int, ...]) -> dict[str, Any]:
+    """Return attributes with the shape that follows where a length was not known."""
+    return {**attributes, "shape": made}
 
 
 _MADE = {"shape": (shape, ()), "dtype": (dtype, "float32")}
@@ -38,7 +44,7 @@ def _register_made() -> None:
             shapes=_given_shape,
             dtypes=own_dtype,
             gradient=NONE,
-        )(lambda s, value=value: namespace.full(s.shape, value, dtype=s.dtype))
+        )(lambda s, value=value: namespace.full(s.shape, value, dtype=s.dtype)).set_attribute("completed", _with_shape)
     operator(
         "_full",
         "_npi_full",
@@ -47,7 +53,7 @@ def _register_made() -> None:
         shapes=_given_shape,
         dtypes=own_dtype,
         gradient=NONE,
-    )(lambda s: namespace.full(s.shape, s.value, dtype=s.dtype))
+    )(lambda s: namespace.full(s.shape, s.value, dtype=s.dtype)).set_attribute("completed", _with_shape)
 
 
 _register_made()
@@ -68,6 +74,20 @@ def in_steps(start: float, step: float, count: int, kind: Any) -> np.ndarray[Any
     return found
 
 
+def _is_open(s: Any) -> bool:
+    """Return whether the number of numbers is that of another array."""
+    return bool(s.infer_range) and s.stop is None
+
+
+def _with_stop(attributes: dict[str, Any], made: tuple[int, ...]) -> dict[str, Any]:
+    """Return attributes with an end that lets in as many numbers as a reader takes."""
+    s = _arange.read(attributes)
+    if not _is_open(s):
+        return attributes
+    steps = -(-made[0] // s.repeat)
+    return {**attributes, "stop": s.start + (steps - 0.5) * s.step, "infer_range": False}
+
+
 def _count(s: Any) -> int:
     start, stop = (0.0, s.start) if s.stop is None else (s.start, s.stop)
     count: int = max(0, math.ceil((stop - start) / s.step)) * s.repeat
@@ -78,21 +98,27 @@ def _count(s: Any) -> int:
     "_arange",
     "_npi_arange",
     settings=Settings(
-        ("ctx", "infer_range"),
+        ("ctx",),
         start=(number, 0.0),
         stop=(optional(number), None),
         step=(number, 1.0),
         repeat=(integer, 1),
+        infer_range=(flag, False),
         dtype=(dtype, "float32"),
     ),
     inputs=(),
-    shapes=lambda s, ins, outs: outs.learn(0, (_count(s),)),
+    shapes=lambda s, ins, outs: outs.learn(0, (None if _is_open(s) else _count(s),)),
     dtypes=own_dtype,
     gradient=NONE,
 )
 def _arange(s: Any) -> Any:
+    if _is_open(s):
+        raise GraphError("arange: how many numbers there are follows from no reader: give stop=")
     start = 0.0 if s.stop is None else s.start
     return namespace.asarray(np.repeat(in_steps(start, s.step, _count(s) // s.repeat, s.dtype), s.repeat))
+
+
+_arange.set_attribute("completed", _with_stop)
 
 
 @operator(

@@ -60,7 +60,7 @@ class CustomOpProp:
         return ["output"]
 
     def list_auxiliary_states(self) -> list[str]:
-        """Return the names of states: none, as weft reads no operators with states."""
+        """Return the names of states, which `forward` may change in place: none by default."""
         return []
 
     def infer_shape(self, in_shape: list[Any]) -> Any:
@@ -130,8 +130,6 @@ class _Open(Settings):
                 f"no custom operator is registered as {name!r}: weft.mxnet.operator.register({name!r}) decorates its class"
             )
         prop = kind(**texts)
-        if prop.list_auxiliary_states():
-            raise GraphError(f"custom operator {name!r} has auxiliary states, which are not read")
         counts = {key: int(given[key]) for key in ("of_inputs", "of_outputs") if key in given}
         return {"op_type": name, "prop": prop, **counts}
 
@@ -140,51 +138,72 @@ def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     first = ins[0]
     if first is None or None in first:
         return
-    known = [list(each) if each is not None and None not in each else [] for each in ins]
+    count = _arguments(s)
+    known = [list(each) if each is not None and None not in each else [] for each in list(ins)[:count]]
     found = s.prop.infer_shape(known)
-    for at, each in enumerate(found[0]):
+    for at, each in enumerate([*found[0], *_of_states(found)]):
         if ins[at] is None or each:
             ins.learn(at, each)
     for at, each in enumerate(found[1]):
         outs.learn(at, each)
 
 
+def _arguments(s: Any) -> int:
+    """Return the number of inputs before the states."""
+    return len(s.prop.list_arguments())
+
+
+def _states(s: Any) -> list[str]:
+    return list(s.prop.list_auxiliary_states())
+
+
+def _of_states(found: Sequence[Any]) -> list[Any]:
+    """Return what an operator's class says of its states: it may leave that out where there are none."""
+    return list(found[2]) if len(found) > 2 else []  # inputs, results, states
+
+
 def _dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     if ins[0] is None:
         return
-    found = s.prop.infer_type([ins[at] or ins[0] for at in range(len(ins))])
-    for kinds, told in zip((ins, outs), found, strict=False):
+    found = s.prop.infer_type([ins[at] or ins[0] for at in range(_arguments(s))])
+    for kinds, told in ((ins, [*found[0], *_of_states(found)]), (outs, found[1])):
         for at, each in enumerate(told):
             kinds.learn(at, as_dtype(each))
 
 
 def _run(s: Any, arrays: Sequence[Any], *, is_train: bool) -> tuple[CustomOp, list[Any]]:
-    """Return an operator that has computed its results, and these."""
-    shapes = [list(each.shape) for each in arrays]
-    kinds = [each.dtype for each in arrays]
+    """Return an operator that has computed its results, and these; it changes the states among the arrays in place."""
+    count = _arguments(s)
+    shapes = [list(each.shape) for each in arrays[:count]]
+    kinds = [each.dtype for each in arrays[:count]]
     made, types = s.prop.infer_shape(shapes)[1], s.prop.infer_type(kinds)[1]
     own = s.prop.create_operator("cpu", shapes, kinds)
     outs = [
         namespace.zeros(tuple(shape), dtype=kind, engine=arrays[0].engine)
         for shape, kind in zip(made, types, strict=True)
     ]
-    own.forward(is_train, ["write"] * len(outs), list(arrays), outs, [])
+    own.forward(is_train, ["write"] * len(outs), list(arrays[:count]), outs, list(arrays[count:]))
     return own, outs
 
 
 def _backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """Compute the results again, in an operator of its own: what it keeps in `forward` is there in `backward`."""
+    """Compute the results again, in an operator of its own: what it keeps in `forward` is there in `backward`.
+
+    The states have changed already: the operator gets copies, which nobody looks at after.
+    """
     del outputs
-    own, outs = _run(s, inputs, is_train=True)
-    found = [namespace.zeros_like(each) for each in inputs]
-    own.backward(["write"] * len(found), list(grads), list(inputs), outs, found, [])
-    return found
+    count = _arguments(s)
+    given, states = list(inputs[:count]), inputs[count:]
+    own, outs = _run(s, [*given, *(each.copy() for each in states)], is_train=True)
+    found = [namespace.zeros_like(each) for each in given]
+    own.backward(["write"] * count, list(grads), given, outs, found, [each.copy() for each in states])
+    return [*found, *[None] * len(states)]
 
 
 @operator(
     "Custom",
     settings=_Open(op_type=(text, REQUIRED)),
-    inputs=lambda s: tuple(s.prop.list_arguments()),
+    inputs=lambda s: (*s.prop.list_arguments(), *_states(s)),
     outputs=lambda s: len(s.prop.list_outputs()),
     shapes=_shapes,
     dtypes=_dtypes,
@@ -195,3 +214,11 @@ def _backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequ
 def _custom(s: Any, *arrays: Any) -> Any:
     _, outs = _run(s, arrays, is_train=bool(TRAINING.get()))
     return outs[0] if len(outs) == 1 else tuple(outs)
+
+
+def _mutated(attributes: dict[str, Any]) -> tuple[int, ...]:
+    s = _custom.read(attributes)
+    return tuple(range(_arguments(s), _arguments(s) + len(_states(s))))
+
+
+_custom.set_attribute("mutates", _mutated)

@@ -1,4 +1,4 @@
-"""Convolutions whose windows look where offsets say: Dai et al., ICCV 2017."""
+"""Convolutions with windows displaced by offsets: Dai et al., ICCV 2017."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.

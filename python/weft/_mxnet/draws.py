@@ -35,7 +35,7 @@ def _new(engine: Engine) -> Generator:
 
 
 def generator_of(x: Any) -> Generator:
-    """Return the generator of the engine on which an array is."""
+    """Return the generator of an array's engine."""
     found = _generators.get(x.engine)
     if found is None:
         found = outside(lambda: _new(x.engine))  # one that is made in a recording would begin anew at each replay
@@ -44,6 +44,6 @@ def generator_of(x: Any) -> Generator:
 
 
 def kept(x: Any, rate: float, shape: tuple[int, ...] | None = None) -> Any:
-    """Return a factor for each element: 0 for those that are dropped, and for the others what makes up for them."""
+    """Return a factor for each element: 0 for those that are dropped, and for the others one that makes up for them."""
     drawn = generator_of(x).random(x.shape if shape is None else shape)
     return namespace.astype(namespace.astype(drawn >= rate, x.dtype) / (1.0 - rate), x.dtype)

@@ -148,7 +148,7 @@ def _clip(s: Any, data: Any) -> Any:
 
 
 def _truth(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison whose result is a number of the first operand's dtype, as MXNet has it."""
+    """Return a comparison with numbers of the first operand's dtype as its result, as MXNet has it."""
     return lambda a, b: namespace.astype(function(a, b), a.dtype if hasattr(a, "dtype") else b.dtype)
 
 

@@ -15,7 +15,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import place
 from weft._mxnet.settings import REQUIRED, Settings, axes, flag, integer, number, optional, shape
 from weft._numpy import namespace
-from weft.errors import ShapeError
+from weft.errors import ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,15 +117,18 @@ def _blocks_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]
     if known is None:
         return
-    n, c, h, w = _four(known)
+    n, c, h, w = _blocked(by, known)
     if c is not None and c % (by * by):
         raise ShapeError(f"depth_to_space: {c} channels are not blocks of {by} by {by}")
     outs.learn(0, (n, None if c is None else c // by**2, *(None if each is None else each * by for each in (h, w))))
 
 
-def _four(known: Any) -> Any:
-    if len(known) != 4:  # (n, c, h, w)
-        raise ShapeError(f"data has the axes (n, c, h, w), and its shape is {known}")
+def _blocked(by: int, known: Any) -> Any:
+    """Return the lengths of batch, channels, rows and columns, of which blocks are made."""
+    if by < 1:
+        raise ArgumentValueError(f"block_size is 1 or more, not {by}")
+    if len(known) != 4 or 0 in known:  # (n, c, h, w)
+        raise ShapeError(f"data has the axes (n, c, h, w), none of them empty, and its shape is {known}")
     return known
 
 
@@ -144,7 +147,7 @@ def _channels_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]
     if known is None:
         return
-    n, c, h, w = _four(known)
+    n, c, h, w = _blocked(by, known)
     if any(each is not None and each % by for each in (h, w)):
         raise ShapeError(f"space_to_depth: data of shape {known} is not made of blocks of {by} by {by}")
     outs.learn(0, (n, None if c is None else c * by**2, *(None if each is None else each // by for each in (h, w))))

@@ -1,6 +1,6 @@
 """Gradients of MXNet's ops: for each op another one, which computes the gradients of its inputs.
 
-The rule of an op makes a node of that op, whose shapes follow from its inputs: so a graph knows its gradient's memory.
+The rule of an op makes a node of that op; its shapes follow from its inputs: so a graph knows its gradient's memory.
 Without a rule of its own it differentiates the op's computation, and a program drops the parts that no gradient needs.
 """
 
@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.partial_shapes import as_pair
+from weft._mxnet.settings import REQUIRED, Settings, integer
 from weft._ops.creation import zeros_like
 from weft._tape.transforms import vjp
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """What computes the gradients of an op's inputs.
+    """The computation of the gradients of an op's inputs.
 
     Parameters
     ----------
@@ -33,10 +34,10 @@ class Backward:
         ``function(settings, grads, inputs, outputs)`` returns one gradient for each input, None being zeros; `grads` has
         the gradients of visible results. None: nothing has a gradient.
     inputs : tuple of int or None
-        The inputs whose values it takes, None being all. The others' places are None, and their gradients have the
+        The inputs that it takes by value, None being all. The others' places are None, and their gradients have the
         shape of the first result's.
     outputs : tuple of int
-        The results whose values it takes.
+        The results that it takes by value.
     heads : bool
         Whether it looks at the gradients of results; losses do not.
     of_shapes : bool
@@ -51,7 +52,7 @@ class Backward:
 
 
 def _again(op: Operator, settings: Any, grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """Differentiate what the op does with its inputs."""
+    """Differentiate the op's computation on its inputs."""
     moving = [at for at, each in enumerate(inputs) if each.dtype.kind == "f" and at not in op.mutates]
     if not moving:
         return [None] * len(inputs)
@@ -77,10 +78,10 @@ def _marker(settings: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs:
     return inputs
 
 
-#: What the name of an op of gradients begins with, as in MXNet.
+#: The beginning of the name of an op of gradients, as in MXNet.
 _BACK = "_backward_"
 
-#: Differentiates what the op does.
+#: Differentiates the op's computation.
 AGAIN = Backward(_marker)
 #: The same of an op that is linear.
 LINEAR = Backward(_marker, of_shapes=True)
@@ -89,7 +90,7 @@ NONE = Backward(None)
 
 
 def gradient_rule(op: Operator) -> Callable[[Any, Sequence[Any]], Sequence[Any]]:
-    """Return the rule by which a graph's gradient goes through `op`."""
+    """Return the rule for a graph's gradient through `op`."""
     places = _Places(op, op.backward)
 
     def rule(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
@@ -126,7 +127,7 @@ def backward_of(op: Operator) -> Operator:
 
 
 class _Places:
-    """Where in what an op of gradients takes the gradients, inputs and results are; and what it answers for."""
+    """The places of gradients, inputs and results among the inputs of an op of gradients, and of its answers."""
 
     def __init__(self, op: Operator, how: Backward) -> None:
         self._op, self._how = op, how
@@ -139,7 +140,7 @@ class _Places:
         return count
 
     def kept(self, settings: Any) -> list[int]:
-        """Return the inputs whose gradients it computes: states have none."""
+        """Return the inputs that get a gradient: states have none."""
         return [at for at in range(self._inputs(settings)) if at not in self._op.mutates]
 
     def taken(self, settings: Any) -> list[int]:
@@ -161,7 +162,7 @@ class _Places:
         return list(given[:heads]), inputs, list(given[heads + len(taken) :])
 
     def names(self, settings: Any) -> tuple[str, ...]:
-        """Return what its inputs are called."""
+        """Return the names of its inputs."""
         return (
             *(f"grad{at}" for at in range(self.heads(settings))),
             *(f"input{at}" for at in self.taken(settings)),
@@ -169,7 +170,7 @@ class _Places:
         )
 
     def likes(self, settings: Any) -> list[int]:
-        """Return, for each answer, the place of what has its shape."""
+        """Return, for each answer, the place of an input of its shape."""
         heads, inputs, results = self.split(settings, list(range(len(self.names(settings)))))
         like = (heads or results)[0]
         return [like if inputs[at] is None else inputs[at] for at in self.kept(settings)]
@@ -181,9 +182,6 @@ class _Places:
 
 
 def _register(op: Operator) -> Operator:
-    from weft._mxnet.operator import operator  # noqa: PLC0415 - which knows this module
-    from weft._mxnet.settings import REQUIRED, Settings, integer  # noqa: PLC0415 - as above
-
     how = op.backward
     places = _Places(op, how)
 
@@ -205,7 +203,7 @@ def _register(op: Operator) -> Operator:
     numbers = dict.fromkeys(places.counts, (integer, REQUIRED))
     kind: type[Settings] = type(op.settings)
     settings = kind(op.settings.without_effect, **op.settings.known, **numbers)
-    back = operator(
+    back = op.derive(
         f"{_BACK}{op.mxnet_name}",
         settings=settings,
         inputs=places.names,

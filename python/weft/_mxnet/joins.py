@@ -87,7 +87,7 @@ def _parameters(s: Any, *arrays: Any) -> Any:
 
 
 class _Along:
-    """Settings of a join whose axis has another name."""
+    """Settings of a join with another name for its axis."""
 
     def __init__(self, axis: int) -> None:
         self.dim = axis

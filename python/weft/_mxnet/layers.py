@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.gradients import Backward
+from weft._mxnet.layouts import dense, windows
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, is_last, spread
 from weft._nn import namespace as nn
-from weft._nn.facts import takes_plain
 from weft._numpy import namespace
 from weft._registry.op import get_op
 from weft._tape.transforms import vjp
@@ -84,15 +84,6 @@ def with_layout(apply: Any) -> Any:
     return either
 
 
-def windows_layout(attributes: Any, ins: Any, before: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-    """Follow the rule of layouts of ops over windows: the one that they name, or the plain one."""
-    named = attributes.get("layout")
-    if named in (None, "None"):
-        found: tuple[list[Any], list[Any]] = takes_plain(attributes, ins, before, outs)
-        return found
-    return [named, *before[1:]], [named for _ in outs]
-
-
 def _convolution_gradient(s: Any, node: Any, grads: Sequence[Any]) -> Sequence[Any]:
     arguments = _convolution_arguments(s)
     if not is_last(s.layout):
@@ -114,7 +105,7 @@ def _convolution_gradient(s: Any, node: Any, grads: Sequence[Any]) -> Sequence[A
     settings=Settings(TUNING, **_WINDOWS, no_bias=(flag, False)),
     inputs=_weighted,
     shapes=convolution,
-    layout=windows_layout,
+    layout=windows,
     gradient=_convolution_gradient,
 )
 @with_layout
@@ -127,7 +118,7 @@ def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     "_npx_deconvolution",
     settings=Settings(TUNING, **_WINDOWS, adj=(shape, ()), target_shape=(shape, ()), no_bias=(flag, True)),
     inputs=_weighted,
-    layout=windows_layout,
+    layout=windows,
     shapes=deconvolution,
 )
 @with_layout
@@ -191,6 +182,7 @@ def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
     settings=Settings(num_hidden=(integer, REQUIRED), no_bias=(flag, False), flatten=(flag, True)),
     inputs=_weighted,
     shapes=_dense_shapes,
+    layout=dense,
     gradient=Backward(_dense_backward),
 )
 def _fully_connected(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:

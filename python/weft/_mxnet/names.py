@@ -26,6 +26,7 @@ _MODULES = (
     "recurrent",
     "detection",
     "suppression",
+    "matching",
     "sorting",
     "gathering",
     "resizing",
@@ -44,6 +45,7 @@ _MODULES = (
     "proposals",
     "linalg",
     "deformable",
+    "quantisation",
     "custom",
 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.gradients import Backward
-from weft._mxnet.operator import as_written, operator
+from weft._mxnet.layouts import along_channels, as_written
+from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional, text
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -96,7 +97,7 @@ _BATCH_RULES: dict[str, Any] = {
     "outputs": 3,
     "visible": _visible,
     "output_names": ("output", "mean", "var"),
-    "layout": as_written,
+    "layout": along_channels(1),
     "dtypes": _norm_dtypes,
     "inplace": ((0, 0),),
     "mutates": (3, 4),
@@ -168,7 +169,7 @@ def _synced(s: Any, *arrays: Any) -> Any:
     "InstanceNorm",
     settings=Settings(eps=(number, 1e-3)),
     inputs=("data", "gamma", "beta"),
-    layout=as_written,
+    layout=along_channels(1),
     shapes=lambda s, ins, outs: _channel_shapes(_second(s), ins, outs),
 )
 def _instance_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:

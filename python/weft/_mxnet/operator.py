@@ -12,6 +12,7 @@ import numpy as np
 
 from weft._call.operands import as_array
 from weft._core import NDArray, find_op
+from weft._mxnet.gradients import AGAIN, NONE, Backward, gradient_rule
 from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair
 from weft._mxnet.settings import Settings
 from weft._registry.avals import Aval
@@ -21,8 +22,6 @@ from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from weft._mxnet.gradients import Backward
 
     Apply: TypeAlias = Callable[..., Any]
     ShapeRule: TypeAlias = Callable[[Any, Shapes, Shapes], None]
@@ -123,6 +122,10 @@ class Operator(Op):
             self._read[key] = found
         return found
 
+    def derive(self, name: str, **facts: Any) -> Callable[[Apply], Operator]:
+        """Register an op that follows from this one, as `operator` does."""
+        return operator(name, **facts)
+
     def defaults(self) -> Any:
         """Return the settings where nothing is said, as a namespace."""
         return SimpleNamespace(**{name: default for name, (_, default) in self.settings.known.items()})
@@ -215,7 +218,6 @@ def operator(
     layout : str or callable, optional
         Its rule for layouts, or the name of one; ops whose operands and results are all alike take any.
     """
-    from weft._mxnet.gradients import AGAIN, NONE, Backward, gradient_rule  # noqa: PLC0415 - which makes operators of its own
 
     def register(apply: Apply) -> Operator:
         back = gradient if isinstance(gradient, Backward) else AGAIN
@@ -261,12 +263,6 @@ def operator(
 def _said(**given: Any) -> dict[str, Any]:
     """Return what is said: None says nothing."""
     return {key: each for key, each in given.items() if each is not None}
-
-
-def as_written(attributes: Any, ins: Any, last: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-    """Follow the rule of layouts of ops that take data as the network was written for it, and whose results lie so."""
-    del attributes, ins
-    return list(last), [last[0], *[None] * (len(outs) - 1)]
 
 
 def _composed(op: Operator, rule: Any) -> Any:

@@ -77,12 +77,12 @@ class Shapes:
         return iter(self._shapes)
 
     def learn(self, at: int, shape: Iterable[int | None] | None) -> None:
-        """Add what `shape` says of the one at `at`.
+        """Add the facts of `shape` to the one at `at`.
 
         Raises
         ------
         ShapeError
-            If it contradicts what is known.
+            If it contradicts known facts.
         """
         if shape is None:
             return
@@ -115,7 +115,7 @@ class Shapes:
         """Let these, by default all, and `theirs` among others be the same."""
         mine = list(range(len(self))) if own is None else list(own)
         yours = list(range(len(others))) if theirs is None else list(theirs)
-        for _ in range(2):  # the second time all know what the last one knew
+        for _ in range(2):  # the second time all know the last one's facts
             first = mine[0]
             for at in mine:
                 self.learn(first, self[at])
@@ -155,7 +155,7 @@ class Dtypes:
         return iter(self._dtypes)
 
     def learn(self, at: int, dtype: Any) -> None:
-        """Add the dtype of the one at `at`; what is known already stays."""
+        """Add the dtype of the one at `at`; a known one stays."""
         if self._dtypes[at] is None:
             self._dtypes[at] = dtype
 
@@ -171,6 +171,6 @@ class Dtypes:
 
 
 def own_dtype(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    """Follow the rule of ops whose settings say the dtype of their result."""
+    """Follow the rule of ops with the dtype of their result in their settings."""
     del ins
     outs.learn(0, s.dtype)

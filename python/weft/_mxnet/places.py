@@ -149,7 +149,7 @@ def _chosen_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     records=False,
 )
 def _boolean_mask(s: Any, data: Any, index: Any) -> Any:
-    """Return the rows whose index is not 0; asks for the indices' values."""
+    """Return the rows with an index other than 0; asks for the indices' values."""
     if s.axis:
         raise GraphError(f"boolean_mask: rows lie along axis 0, and axis={s.axis} was given")
     return namespace.take(data, np.flatnonzero(index.numpy()), axis=0)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._mxnet.layers import windows_layout, with_layout
+from weft._mxnet.layers import with_layout
+from weft._mxnet.layouts import windows
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import padding_of, pooled, pooling, spread
@@ -63,7 +64,7 @@ def _counts(s: Any, data: Any, kernel: tuple[int, ...], stride: tuple[int, ...])
     return found
 
 
-@operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling, layout=windows_layout)
+@operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling, layout=windows)
 @with_layout
 def _pooling(s: Any, data: Any) -> Any:
     if s.pool_type == "lp":

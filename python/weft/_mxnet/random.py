@@ -1,4 +1,4 @@
-"""Random numbers: of a shape, or of that of data; of distributions whose parameters are arrays; drawn classes, shuffled rows."""
+"""Random numbers: of a shape, or of that of data; of distributions with arrays of parameters; drawn classes, shuffled rows."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.
@@ -65,7 +65,7 @@ _KINDS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "generalized_negative_binomial": (_by_mean, {"mu": (number, 1.0), "alpha": (number, 1.0)}, ("mu", "alpha")),
 }
 _ALIASES = {"uniform": ("uniform",), "normal": ("normal",)}
-#: What each parameter has to be.
+#: The ranges of parameters: positive, and not negative.
 _POSITIVE = {"normal": ("scale",), "gamma": ("alpha", "beta"), "exponential": ("lam",)}
 _NOT_NEGATIVE = {"poisson": ("lam",), "negative_binomial": ("k", "p"), "generalized_negative_binomial": ("mu", "alpha")}
 

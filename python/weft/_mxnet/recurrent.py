@@ -72,6 +72,10 @@ def _outputs(s: Any) -> int:
 def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     if s.projection_size is not None or s.use_sequence_length:
         raise GraphError("op 'RNN' with projection_size or use_sequence_length is not read")
+    if s.lstm_state_clip_min is not None or s.lstm_state_clip_max is not None:
+        raise GraphError(
+            "op 'RNN' does not clip states: leave lstm_state_clip_min and lstm_state_clip_max out, or None"
+        )
     ways = 1 + s.bidirectional
     ins.learn_rank(0, 3)
     outs.learn(0, (None, None, ways * s.state_size))
@@ -93,7 +97,6 @@ def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     "RNN",
     "_npx_rnn",
     settings=Settings(
-        ("lstm_state_clip_min", "lstm_state_clip_max", "lstm_state_clip_nan"),
         state_size=(integer, REQUIRED),
         num_layers=(integer, REQUIRED),
         bidirectional=(flag, False),
@@ -102,6 +105,9 @@ def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
         state_outputs=(flag, False),
         projection_size=(optional(integer), None),
         use_sequence_length=(flag, False),
+        lstm_state_clip_min=(optional(number), None),
+        lstm_state_clip_max=(optional(number), None),
+        lstm_state_clip_nan=(flag, False),
     ),
     inputs=_inputs,
     outputs=_outputs,

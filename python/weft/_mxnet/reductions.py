@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._mxnet import layouts
 from weft._mxnet.gradients import LINEAR, NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, dtype, flag, integer, optional, shape
@@ -13,7 +14,7 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._mxnet.partial_shapes import Lengths, Shapes
+    from weft._mxnet.partial_shapes import Dtypes, Lengths, Shapes
 
 _AXES = Settings(("safe_accumulation",), axis=(optional(shape), None), keepdims=(flag, False), exclude=(flag, False))
 _AXES_NEW = Settings(
@@ -97,12 +98,23 @@ def _size(data: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
     return namespace.sum(abs(data), axis=axis, keepdims=keepdims)
 
 
+def _norm_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
+    if s.out_dtype is None:
+        ins.alike(outs)
+    else:
+        outs.learn(0, s.out_dtype)
+
+
 @operator(
     "norm",
-    settings=Settings(("out_dtype",), ord=(integer, 2), axis=(optional(shape), None), keepdims=(flag, False)),
+    settings=Settings(
+        ord=(integer, 2), axis=(optional(shape), None), keepdims=(flag, False), out_dtype=(optional(dtype), None)
+    ),
     shapes=_shapes((1,)),
+    dtypes=_norm_dtypes,
 )
 def _norm(s: Any, data: Any) -> Any:
+    data = data if s.out_dtype is None else namespace.astype(data, s.out_dtype)
     return _apply(_size if s.ord == 1 else _length, (1,))(s, data)
 
 
@@ -165,7 +177,9 @@ def _dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (*left, *right) or (1,))
 
 
-@operator("dot", "_np_dot", "_sparse_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_dot_shapes)
+@operator(
+    "dot", "_np_dot", "_sparse_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_dot_shapes, layout=layouts.dot
+)
 def _dot(s: Any, one: Any, other: Any) -> Any:
     if s.transpose_a:
         one = namespace.permute_dims(one, (*range(1, one.ndim), 0))
@@ -188,7 +202,43 @@ def _batch_dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (*one[:-2], rows, columns))
 
 
-@operator("batch_dot", "_npx_batch_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_batch_dot_shapes)
+@operator(
+    "batch_dot",
+    "_npx_batch_dot",
+    settings=_TRANSPOSED,
+    inputs=("lhs", "rhs"),
+    shapes=_batch_dot_shapes,
+    layout=layouts.batch_dot,
+)
 def _batch_dot(s: Any, one: Any, other: Any) -> Any:
     one = namespace.matrix_transpose(one) if s.transpose_a else one
     return one @ (namespace.matrix_transpose(other) if s.transpose_b else other)
+
+
+def _matrices(s: Any) -> tuple[str, ...] | None:
+    return None if s.num_args is None else tuple(f"arg{at}" for at in range(s.num_args))
+
+
+def _column_products_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    del s
+    rows: int | None = 1
+    columns = outs.length(0, 1)
+    for at in range(len(ins)):
+        ins.learn_rank(at, 2)
+        columns = ins.length(at, 1) if columns is None else columns
+    for at in range(len(ins)):
+        ins.learn(at, (None, columns))
+        length = ins.length(at, 0)
+        rows = None if rows is None or length is None else rows * length
+    outs.learn(0, (rows, columns))
+
+
+@operator("khatri_rao", settings=Settings(num_args=(integer, None)), inputs=_matrices, shapes=_column_products_shapes)
+def _khatri_rao(s: Any, *arrays: Any) -> Any:
+    """Return the products of all elements of a column, one of each matrix; the last matrix's rows go fastest."""
+    del s
+    found = arrays[0]
+    for each in arrays[1:]:
+        pairs = namespace.expand_dims(found, axis=1) * namespace.expand_dims(each, axis=0)
+        found = pairs.reshape((-1, each.shape[1]))
+    return found

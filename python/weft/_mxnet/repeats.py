@@ -109,18 +109,36 @@ def _broadcast_axis(s: Any, data: Any) -> Any:
     return namespace.broadcast_to(data, tuple(_along_lengths(s, data.shape)))
 
 
-def _second_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
-    del s
-    ins.alike(outs, [1], [0])
+def _lengths_like(s: Any, known: Lengths, like: Lengths) -> Lengths:
+    """Return a shape with the lengths of the other one, along all axes or along those that are named."""
+    if s.lhs_axes is None or s.rhs_axes is None:
+        if len(known) != len(like):
+            raise ShapeError(f"broadcast_like: data of shape {known} has not the axes of one of shape {like}")
+        return tuple(own if other is None else other for own, other in zip(known, like, strict=True))
+    if not s.lhs_axes or len(s.lhs_axes) != len(s.rhs_axes):
+        raise ShapeError(f"broadcast_like: lhs_axes {s.lhs_axes} and rhs_axes {s.rhs_axes} are no pairs of axes")
+    found = list(known)
+    for own, other in zip(s.lhs_axes, s.rhs_axes, strict=True):
+        at = place(own, len(known))
+        if known[at] not in (1, None):
+            raise ShapeError(f"broadcast_like: axis {own} of data of shape {known} is not of length 1")
+        found[at] = like[place(other, len(like))]
+    return tuple(found)
+
+
+def _like_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known, like = ins[0], ins[1]
+    if known is not None and like is not None:
+        outs.learn(0, _lengths_like(s, known, like))
 
 
 @operator(
     "broadcast_like",
-    settings=Settings(("lhs_axes", "rhs_axes")),
+    settings=Settings(lhs_axes=(optional(shape), None), rhs_axes=(optional(shape), None)),
     inputs=("lhs", "rhs"),
-    shapes=_second_shape,
+    shapes=_like_shapes,
     gradient=LINEAR,
 )
 def _broadcast_like(s: Any, data: Any, like: Any) -> Any:
-    del s
-    return namespace.broadcast_to(data, like.shape)
+    wanted: Any = _lengths_like(s, data.shape, like.shape)
+    return namespace.broadcast_to(data, wanted)

@@ -20,7 +20,7 @@ _KEEP, _REST, _COPY_REST, _JOIN, _SPLIT = 0, -1, -2, -3, -4
 def reshaped(known: Lengths, codes: tuple[int, ...], *, reverse: bool = False) -> Lengths:
     """Return the shape that MXNet's codes make of a shape.
 
-    0 keeps a length, -1 takes what is left, -2 copies all further lengths, -3 joins two, -4 splits one into the two numbers
+    0 keeps a length, -1 takes the rest, -2 copies all further lengths, -3 joins two, -4 splits one into the two numbers
     that follow. Reversed, they are read from the right.
 
     Examples
@@ -44,7 +44,7 @@ def reshaped(known: Lengths, codes: tuple[int, ...], *, reverse: bool = False) -
 
 
 class _Codes:
-    """A shape that is read from the left while codes say what becomes of its lengths."""
+    """A shape that is read from the left; codes turn its lengths into others."""
 
     def __init__(self, known: Lengths, codes: tuple[int, ...]) -> None:
         self._known, self._codes = known, codes
@@ -59,7 +59,7 @@ class _Codes:
         return self._known[self._at - 1]
 
     def read(self, code: int) -> None:
-        """Do what any code but -4 says."""
+        """Follow a code other than -4."""
         if code == _KEEP:
             self._found.append(self._take())
         elif code == _REST:
@@ -80,7 +80,7 @@ class _Codes:
             raise ShapeError(f"shape={self._codes}: {code} is no code that there is (0, -1, -2, -3 and -4 are)")
 
     def split(self, parts: list[int]) -> None:
-        """Split a length into two, of which one may be -1."""
+        """Split a length into two; one of them may be -1."""
         whole = self._take()
         if parts == [_REST, _REST] or 0 in parts:
             raise ShapeError(f"shape={self._codes}: -4 is followed by two lengths, of which one may be -1")
@@ -92,7 +92,7 @@ class _Codes:
         self._found.extend(None if each < 0 else each for each in parts)
 
     def result(self) -> Lengths:
-        """Return the shape, of which -1 is what is left."""
+        """Return the shape, with the rest in the place of -1."""
         found, total = self._found, product(self._known)
         if self._rest is None:
             if total is not None and product(found) not in (None, total):

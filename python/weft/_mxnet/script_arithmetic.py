@@ -1,4 +1,4 @@
-"""MXNet's functions of two arrays, of which one may be a number: they broadcast, and comparisons are numbers."""
+"""MXNet's functions of two arrays, or of an array and a number: they broadcast, and comparisons are numbers."""
 
 from __future__ import annotations
 

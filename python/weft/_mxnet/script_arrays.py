@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ def is_operand(each: Any) -> bool:
     return isinstance(each, NDArray | np.ndarray)
 
 
+@cache
 def function(name: str, prefix: str = "") -> Callable[..., Any]:
     """Return MXNet's function of a name, for arrays; it returns a list where the op has several results.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import ArgumentTypeError
@@ -25,6 +26,7 @@ _NAMES = {"multinomial": "_sample_multinomial", "shuffle": "_shuffle", "randint"
 _REST = ("shape", "dtype", "ctx", "out")
 
 
+@cache
 def draw_function(
     name: str, function: Callable[[str], Callable[..., Any]], is_operand: Callable[[Any], bool]
 ) -> Callable[..., Any] | None:

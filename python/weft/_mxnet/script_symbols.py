@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME, Operator
 from weft._mxnet.positions import arranged, count_name, input_names
 from weft._registry.avals import as_dtype
-from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -188,6 +188,15 @@ class Symbol(_Symbol):
         groups = shapes.pop("group2device", group2ctx)
         return _Symbol.simple_bind(self, shapes.pop("device", ctx), grad_req, type_dict, groups, **shapes)
 
+    def attr(self, key: str) -> str | None:
+        """Return what is noted on the node under `key`; of ``"name"`` and ``"op_name"`` the names of node and op."""
+        node = self.get_node()
+        if key == "name":
+            return node.name
+        if key == "op_name":
+            return "null" if node.is_variable else str(getattr(node.op, "mxnet_name", node.op.name))
+        return _Symbol.attr(self, key)
+
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """Return all that is noted on the node; with `recursive`, of all nodes, as ``<node>_<key>``."""
         if not recursive:
@@ -253,6 +262,7 @@ def is_function(name: str) -> bool:
     return found_op(name) is not None
 
 
+@cache
 def function(name: str, prefix: str = "") -> Callable[..., Any]:
     """Return MXNet's function of a name, for symbols.
 
@@ -419,11 +429,9 @@ def arange(
     name: str | None = None,
     dtype: Any = None,
 ) -> Symbol:
-    """Return a symbol of numbers in order, of float32 by default."""
-    if infer_range:
-        raise ArgumentValueError("arange(infer_range=True) is not read: give stop")
+    """Return a symbol of numbers in order, of float32 by default; with `infer_range`, as many as its readers take."""
     given = {"start": start, "stop": stop, "step": step, "repeat": repeat, "dtype": dtype or "float32"}
-    return cast("Symbol", _made("_arange", name=name, **given))
+    return cast("Symbol", _made("_arange", name=name, infer_range=infer_range, **given))
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **named_: Any) -> Symbol:  # noqa: N803 - MXNet's names

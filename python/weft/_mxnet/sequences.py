@@ -18,7 +18,7 @@ from weft._numpy import namespace
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Dtypes, Shapes
 
-#: The logarithm of what cannot be: finite, so that differences of two of them are numbers.
+#: The logarithm of an impossible event: finite, so that differences of two of them are numbers.
 _NEVER = -1e30
 
 
@@ -68,7 +68,7 @@ def _ctc_loss(s: Any, data: Any, label: Any, *lengths: Any) -> Any:
         count = namespace.astype(rest.pop(0), "int64")
     else:  # up to the first padding
         count = namespace.sum(namespace.cumprod(namespace.astype(labels != padding, "int64"), axis=1), axis=1)
-    if ends is not None:  # what lies behind an end may be no number, and counts in no gradient
+    if ends is not None:  # elements behind an end may be no numbers, and count in no gradient
         is_in = namespace.arange(steps, engine=data.engine)[:, None] < ends
         data = namespace.where(is_in[..., None], data, 0.0)
     logs = nn.log_softmax(data, axis=-1)

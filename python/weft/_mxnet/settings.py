@@ -21,7 +21,7 @@ _DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "
 
 
 def _literal(value: Any) -> Any:
-    """Return what a text says as a literal; Python 2 wrote long integers as ``3L``."""
+    """Return the value of a text as a literal; Python 2 wrote long integers as ``3L``."""
     return parse_value(_LONG.sub(r"\1", value.strip())) if isinstance(value, str) else value
 
 
@@ -171,7 +171,7 @@ class Settings:
         return (*self.known, *sorted(self.without_effect))
 
     def parse(self, op: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is given as a file has it: literals as such, a number that stands for a tuple as a number, other texts as texts.
+        """Return given attributes as a file has them: literals as such, a number that stands for a tuple as a number, other texts as texts.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class Settings:
         }
 
     def values(self, op: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is given as values of the kinds that it has; what has no effect stays as it is.
+        """Return given attributes as values of their kinds; those without effect stay as they are.
 
         Raises
         ------

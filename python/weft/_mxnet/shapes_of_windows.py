@@ -114,7 +114,7 @@ def convolution(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 
 def deconvolution_padding(s: Any, lengths: tuple[int | None, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return padding and what is added to the results' ends: attributes, or those that `target_shape` asks for."""
+    """Return padding and the numbers of elements added at the results' ends: attributes, or those that `target_shape` asks for."""
     count = len(s.kernel)
     pad, more = spread(s.pad, count, 0, "pad"), spread(s.adj, count, 0, "adj")
     if not s.target_shape:

@@ -64,7 +64,7 @@ def _grid(s: Any, data: Any) -> Any:
 
 
 def _sampled(data: Any, grid: Any) -> Any:
-    """Return pictures (n, c, h, w) at the places of a grid (n, 2, rows, columns): what lies outside is 0."""
+    """Return pictures (n, c, h, w) at the places of a grid (n, 2, rows, columns), and 0 outside of the pictures."""
     height, width = data.shape[2:]
     x, y = ((grid[:, at] + 1) * ((length - 1) / 2) for at, length in ((0, width), (1, height)))
     left, top = namespace.floor(x), namespace.floor(y)

@@ -43,7 +43,7 @@ def _covered(box: Elements, others: Elements, *, signed: bool) -> Elements:
 
 
 def _decoded(anchors: Elements, offsets: Elements, variances: tuple[float, ...], *, clip: bool) -> Elements:
-    """Return the corners of boxes whose centres and sizes differ so from those of anchors."""
+    """Return the corners of boxes with centres and sizes that differ so from those of anchors."""
     sizes, centres = anchors[:, 2:] - anchors[:, :2], (anchors[:, :2] + anchors[:, 2:]) / 2
     scaled = offsets * np.asarray(variances, offsets.dtype)
     centres = scaled[:, :2] * sizes + centres

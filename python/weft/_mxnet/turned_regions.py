@@ -1,4 +1,4 @@
-"""Regions whose parts have channels of their own, and regions that are turned."""
+"""Regions with channels of their own for each part, and regions that are turned."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.

@@ -65,7 +65,7 @@ def _sigmoid_of(x: Elements) -> Elements:
 
 
 def _making(name: str, default: float | None) -> Make:
-    """Return what makes the loop of an activation, or of its gradient, with the number that it takes besides."""
+    """Return the maker of an activation's loop, or of its gradient's, with the number that it takes besides."""
 
     def make(results: tuple[Aval, ...], _: tuple[Aval, ...], **attributes: float) -> Any:
         loop = Loop.activation(name, results[0].dtype)

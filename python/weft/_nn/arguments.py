@@ -36,7 +36,7 @@ def refuse(op: str, why: str, **avals: Aval | None) -> ShapeError:
 
 
 def floating(op: str, **avals: Aval | None) -> DType:
-    """Return the dtype in which operands are computed, which are of real floating-point numbers.
+    """Return the dtype of a computation on operands of real floating-point numbers.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def known(**attributes: Any) -> dict[str, Any]:
 def chosen(indices: Elements, count: int, why: Callable[[int], str]) -> tuple[Elements, Elements | None]:
     """Return integers that choose among `count`, and on a device which of them choose nothing and count as the nearest.
 
-    There nobody can look at values: what such an integer chooses is NaN, which `spoiled` puts in.
+    Values cannot be looked at there: such an integer chooses NaN, which `spoiled` puts in.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Attention: queries that weigh values by how well their keys fit. Composed of other functions, whose gradients it has."""
+"""Attention: queries that weigh values by how well their keys fit. Composed of other functions, with their gradients."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def scaled_dot_product_attention(
     dropout : float, default: 0
         The probability of a weight to become 0, the others being scaled.
     generator : weft.random.Generator, optional
-        What draws these; needed with `dropout`.
+        The source of these draws; needed with `dropout`.
 
     Returns
     -------

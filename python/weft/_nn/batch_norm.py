@@ -218,7 +218,7 @@ def batch_norm(
     gamma, beta, mean, variance : array_like
         Vectors with a number for each channel.
     eps : float, default: 1e-5
-        What is added to the variance.
+        A number added to the variance.
     axis : int, default: 1
         The axis of the channels.
 
@@ -244,7 +244,7 @@ def batch_norm_train(
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Normalise each channel by the statistics of the batch, then scale and shift it.
 
-    Who keeps running averages updates them from what is returned.
+    Running averages, where they are kept, are updated from these statistics.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def across(v: Elements, ndim: int, axis: int) -> Elements:
-    """Return a vector in the shape in which it broadcasts along one axis of arrays of `ndim` axes."""
+    """Return a vector in a shape that broadcasts along one axis of arrays of `ndim` axes."""
     return v.reshape([-1 if at == axis % ndim else 1 for at in range(ndim)])
 
 
@@ -31,14 +31,14 @@ def others_of(ndim: int, axis: int) -> tuple[int, ...]:
     return tuple(at for at in range(ndim) if at != axis % ndim)
 
 
-def channel_kernel(name: str, what: str, data: int) -> Native:
-    """Return how the core computes an op on channels, whose data are operand `data`."""
+def channel_kernel(name: str, kernel: str, data: int) -> Native:
+    """Return the core's run of an op on channels; operand `data` has the data."""
 
     def make(
         results: tuple[Aval, ...], operands: tuple[Aval, ...], *, axis: int = 1, eps: float = 1e-5
     ) -> Kernel | None:
         shape = operands[data].shape
-        return None if 0 in shape else Kernel.channels(name, what, results[0].dtype, around(shape, axis), eps)
+        return None if 0 in shape else Kernel.channels(name, kernel, results[0].dtype, around(shape, axis), eps)
 
     return Native.by(make)
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def pull(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-    """Return the gradients of `operands`, given those of what `function` returns of them: one result or a tuple.
+    """Return the gradients of `operands`, given those of `function`'s results: one, or a tuple.
 
     Parameters
     ----------
     function : callable
         Made of functions that take arrays and symbols alike.
     operands : sequence of NDArray or of Symbol
-        What it is called with.
+        Its arguments.
     grads : sequence
         The gradients of its results.
 
@@ -58,7 +58,7 @@ def _pull_symbols(function: Callable[..., Any], operands: Sequence[Any], grads: 
 
 
 def through(function: Callable[..., Any], *, count: int | None = None) -> Callable[[Any, Any], list[Any]]:
-    """Return the rule of an op that computes what `function` does; only its first `count` operands have gradients.
+    """Return the rule of an op that computes as `function` does; only its first `count` operands have gradients.
 
     Examples
     --------

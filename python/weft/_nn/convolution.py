@@ -6,8 +6,8 @@ other two: so there are gradients of any order.
 | op | of | gives |
 |---|---|---|
 | ``nn.conv`` | data, weights, maybe a bias | results |
-| ``nn.conv_data`` | results, weights, maybe data, of which the shape counts | data |
-| ``nn.conv_weight`` | data, results, maybe weights, of which the shape counts | weights |
+| ``nn.conv_data`` | results, weights, maybe data, for their shape | data |
+| ``nn.conv_weight`` | data, results, maybe weights, for their shape | weights |
 
 The computations here are a product of matrices for each place of the kernel, on NumPy's arrays or on CuPy's.
 """
@@ -255,7 +255,7 @@ def _infer_data(
 
 
 def add_data(out: Elements, g: Elements, weight: Elements, windows: Windows, groups: int) -> None:
-    """Write the data of which `g` is the gradient of the results."""
+    """Write the gradient of the data, from `g`, that of the results."""
     padded = np.zeros_like(out, shape=(*out.shape[:2], *windows.padded))
     given = _grouped(g, groups)
     for place, where in windows.places():
@@ -398,7 +398,7 @@ def conv(
     weight : array_like
         Shape ``(O, C / groups, *kernel)``.
     bias : array_like, optional
-        Shape ``(O,)``: what is added to each channel of the results.
+        Shape ``(O,)``: a number for each channel, added to the results.
     stride, dilation : int or sequence of int, default: 1
         How far windows are apart, and elements in a window, along all axes or along each.
     padding : int, sequence of int, or of pairs (before, after), default: 0
@@ -406,7 +406,7 @@ def conv(
     groups : int, default: 1
         In how many groups of channels data and results fall, each with weights of its own.
     filters : int, optional
-        O, from which shapes of symbols' weights follow.
+        O; the shapes of symbols' weights follow from it.
     kernel : int or sequence of int, optional
         The kernel's lengths, likewise.
 

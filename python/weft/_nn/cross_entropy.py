@@ -167,7 +167,7 @@ def _cross_entropy_labels_rule(node: Any, grads: Any) -> Any:
 
 @gradient_of("nn.cross_entropy_data", inputs=[0, 1, 2])
 def _cross_entropy_data_rule(node: Any, grads: Any) -> Any:
-    """Of ``(softmax(x) sum(labels) - labels) g``; classes stand for rows whose sum is 1."""
+    """Of ``(softmax(x) sum(labels) - labels) g``; classes stand for rows with the sum 1."""
     (g, logits, labels), t = node.inputs, grads[0]
     spread = apply("expand_dims", g, axes=(-1,))
     weight: Any = get_op("nn.label_weight")(logits, labels)

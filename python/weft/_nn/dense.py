@@ -245,7 +245,7 @@ def dense(
     bias : array_like, optional
         Shape ``(units,)``.
     units : int, optional
-        The number of results, from which shapes of symbols' weights follow.
+        The number of results; the shapes of symbols' weights follow from it.
     flatten : bool, default: False
         Whether all axes but the first are features.
 

@@ -50,7 +50,7 @@ def _mask(dtype: DType, count: int, rate: float, words: int) -> Kernel | None:
 
 
 def _push_mask(outputs: tuple[NDArray], operands: tuple[Any, ...], *, rate: float) -> bool:
-    """Push a draw that changes a generator's state: what the other operand is does not count."""
+    """Push a draw that changes a generator's state; the other operand does not count."""
     (out,), state = outputs, operands[0]
     return is_plain(state) and run(_mask(out.dtype, out.size, rate, state.size), outputs, (state,), integers=0)
 
@@ -72,7 +72,7 @@ def dropout(x: ArrayLike, rate: float, generator: Generator) -> NDArray:
     rate : float
         The probability of each element to be dropped: at least 0, less than 1.
     generator : weft.random.Generator
-        What draws. Of a symbol `x`, a symbol that stands for a generator's state: ``Variable("state")``.
+        The source of the draw. Of a symbol `x`, a symbol that stands for a generator's state: ``Variable("state")``.
 
     Examples
     --------

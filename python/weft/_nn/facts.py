@@ -1,6 +1,6 @@
 """Facts for graphs that several families state: shapes that are known in part, layouts, costs of products.
 
-A shape is a tuple whose unknown lengths are None, or None where even the number of axes is not known. Inference goes both
+A shape is a tuple, with None for an unknown length, or None where even the number of axes is not known. Inference goes both
 ways: shapes of parameters follow from those of data, and the batch from the results.
 """
 
@@ -21,7 +21,7 @@ Layouts: TypeAlias = "Sequence[str | None]"
 
 
 def join(op: str, name: str, known: Partial, follows: Partial) -> Partial:
-    """Return what two shapes of one operand say together."""
+    """Return the union of the facts of two shapes of one operand."""
     if known is None or follows is None:
         return follows if known is None else known
     if len(known) != len(follows) or any(
@@ -57,7 +57,7 @@ def divided(value: int | None, by: int) -> int | None:
 
 
 def _plain_layout(layout: str | None) -> str | None:
-    """Return a layout of the same axes without blocks, in the order in which kernels take them: batch, channels, others."""
+    """Return a layout of the same axes without blocks, in the kernels' order: batch, channels, others."""
     if layout is None:
         return None
     names = {axis.name for axis in axes_of(layout)}
@@ -65,7 +65,7 @@ def _plain_layout(layout: str | None) -> str | None:
 
 
 def takes_plain(attributes: dict[str, Any], ins: Layouts, last: Layouts, outs: Layouts) -> tuple[Any, Any]:
-    """Follow the rule of ops whose results have the layout of their data, the plain one."""
+    """Follow the rule of ops with the layout of their data in their results, the plain one."""
     del attributes
     wanted = _plain_layout(ins[0])
     return [wanted, *last[1:]], [wanted for _ in outs]
@@ -83,7 +83,7 @@ def elements(shape: Any) -> float:
 
 
 def cost_of(products: Callable[[Any, Any], float]) -> Callable[..., tuple[float, float]]:
-    """Return the cost of an op of products, whose number follows from the shapes of two operands: (flops, bytes)."""
+    """Return the cost of an op of products, as many as the shapes of two operands say: (flops, bytes)."""
 
     def cost(attributes: dict[str, Any], shapes: Sequence[Any], dtypes: Sequence[Any]) -> tuple[float, float]:
         del attributes

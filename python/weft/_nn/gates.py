@@ -55,7 +55,7 @@ def lstm_backward(
 
 
 def gru_forward(zx: Elements, zh: Elements, h: Elements) -> tuple[Elements, Elements]:
-    """Return hidden state and gates of a GRU after one step; the fourth part is what the reset gate multiplies."""
+    """Return hidden state and gates of a GRU after one step; the fourth part is the factor of the reset gate."""
     rx, ux, nx = np.split(zx, 3, axis=-1)
     rh, uh, nh = np.split(zh, 3, axis=-1)
     r, u = _logistic(rx + rh), _logistic(ux + uh)
@@ -127,7 +127,7 @@ def _gru_gates_data(
 
 
 def _making(name: str, gates: str) -> Make:
-    """Return what makes the kernel of a cell's gates, or of their gradients; the last operand has the shape of the states."""
+    """Return the maker of the kernel of a cell's gates, or of their gradients; the last operand has the shape of the states."""
 
     def make(results: tuple[Aval, ...], operands: tuple[Aval, ...]) -> Kernel | None:
         states = operands[-1].shape

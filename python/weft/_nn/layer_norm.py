@@ -80,7 +80,7 @@ def _kernel(name: str, dtype: DType, sizes: tuple[int, int], gradient: bool, eps
 
 
 def _making(*, gradient: bool) -> Make:
-    """Return what makes the kernel of a normalisation along the last axes, or of its gradients."""
+    """Return the maker of the kernel of a normalisation along the last axes, or of its gradients."""
     name = "nn.layer_norm_data" if gradient else "nn.layer_norm"
 
     def make(
@@ -97,7 +97,7 @@ def _making(*, gradient: bool) -> Make:
 
 
 def _pushing(*, gradient: bool) -> Callable[..., bool]:
-    """Return what pushes a normalisation along other axes, or its gradients, as one of turned arrays."""
+    """Return the function that pushes a normalisation along other axes, or its gradients, as one of turned arrays."""
     wide = 2 if gradient else 1  # so many operands have the shape of the data
     name = "nn.layer_norm_data" if gradient else "nn.layer_norm"
 
@@ -213,7 +213,7 @@ def layer_norm(x: ArrayLike, gamma: ArrayLike, beta: ArrayLike, *, axis: Any = -
     axis : int or sequence of int, default: -1
         Along which statistics are taken.
     eps : float, default: 1e-5
-        What is added to the variance.
+        A number added to the variance.
 
     Examples
     --------

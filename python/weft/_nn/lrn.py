@@ -38,7 +38,7 @@ def _infer_window_sum(x: Aval, *, size: int, reverse: bool = False) -> Aval:
 
 @register_op("nn.window_sum", infer=_infer_window_sum)
 def _window_sum(out: Elements, x: Elements, *, size: int, reverse: bool = False) -> None:
-    """Add up `size` channels, of which half are before; the other way for `reverse`."""
+    """Add up `size` channels, half of them before; the other way for `reverse`."""
     before, after = (size // 2, (size - 1) // 2)[:: -1 if reverse else 1]
     out[...] = 0
     count = x.shape[1]
@@ -77,7 +77,7 @@ def _infer_lrn(x: Aval, *, size: int, alpha: float, beta: float, k: float) -> Av
 
 
 def _lrn_of(x: Any, *, size: int, alpha: float, beta: float, k: float) -> Any:
-    """In functions of arrays, whose gradients are the op's."""
+    """Compose the op of functions of arrays; their gradients are its own."""
     total: Any = get_op("nn.window_sum")(square(x), size=size)
     return x * (total * (alpha / size) + k) ** -beta
 

@@ -58,7 +58,7 @@ def _kernel(name: str, pool: str, dtype: DType, shape: Shape, include: bool | No
 
 
 def _pooling(name: str, pool: str, *, data: int | None) -> Native:
-    """Return how the core pools; the data, of which at least the shape counts, are operand `data`, or the result."""
+    """Return the core's pooling; the data, for their shape at least, are operand `data`, or the result."""
 
     def make(
         results: tuple[Aval, ...], operands: tuple[Aval, ...], *, count_include_pad: bool | None = None, **given: Any

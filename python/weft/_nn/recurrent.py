@@ -118,7 +118,7 @@ def rnn_cell(
     b_x, b_h : array_like, optional
         Biases of shape ``(H,)``.
     activation : {"tanh", "relu"}
-        What bends the sum of the products.
+        The function of the sum of the products.
 
     Returns
     -------
@@ -156,10 +156,10 @@ def rnn(
     h0 : array_like
         The hidden states before the first step, of shape ``(layers * directions, N, H)``, or a sequence of them.
     weights : sequence
-        For each layer a tuple ``(w_x, w_h, b_x, b_h)``, whose biases may be None; if bidirectional, a pair of tuples:
+        For each layer a tuple ``(w_x, w_h, b_x, b_h)``, with None for missing biases; if bidirectional, a pair of tuples:
         forwards and backwards. Shapes are those of the cells.
     mode : {"lstm", "gru", "tanh", "relu"}
-        Of which cells.
+        The kind of cells.
     c0 : array_like, optional
         The cells of an LSTM before the first step, as `h0`.
     bidirectional : bool, default: False

@@ -30,7 +30,7 @@ def run(
 ) -> bool:
     """Push a kernel, if there is one and it takes these arrays; others' elements are laid out anew before.
 
-    All have one dtype but for the operand number `integers`, for whose own dtype the kernel was made.
+    All have one dtype but for the operand number `integers`; the kernel was made for that one's own dtype.
     """
     if kernel is None:
         return False
@@ -45,7 +45,7 @@ def run(
 
 
 def laid_out(x: NDArray) -> NDArray:
-    """Return a copy whose elements lie one behind the other."""
+    """Return a copy with one element behind the other."""
     copy = beside(x, x.shape, x.dtype)
     copy_elements(copy, x)
     return copy

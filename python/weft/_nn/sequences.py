@@ -58,7 +58,7 @@ def _sequence(name: str, mode: str, dtype: DType, shape: Shape, gradient: bool, 
 
 
 def _making(mode: str | None) -> Make:
-    """Return what makes the kernel of a layer's steps; its results' shape is that of the first."""
+    """Return the maker of the kernel of a layer's steps; its results' shape is that of the first."""
 
     def make(
         results: tuple[Aval, ...], _: tuple[Aval, ...], *, activation: str = "tanh", reverse: bool = False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _making(name: str) -> Make:
-    """Return what makes the kernel of a softmax, its logarithm, or the gradient of one."""
+    """Return the maker of the kernel of a softmax, its logarithm, or the gradient of one."""
 
     def make(results: tuple[Aval, ...], _: tuple[Aval, ...], *, axis: int = -1) -> Kernel | None:
         shape = results[0].shape

@@ -185,7 +185,7 @@ def conv_transpose(
     output_padding : int or sequence of int, default: 0
         How much longer the results are than the shortest data of that convolution.
     filters, kernel : int, optional
-        O and the kernel's lengths, from which shapes of symbols' weights follow.
+        O and the kernel's lengths; the shapes of symbols' weights follow from them.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def numbers(op: str, name: str, value: Any, count: int, *, least: int = 1) -> Sh
 
 
 def pads(op: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
-    """Return what is put before and after each of `count` axes.
+    """Return the numbers of elements to put before and after each of `count` axes.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def pads(op: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
 
 
 def three(values: Shape, fill: int) -> tuple[int, int, int]:
-    """Return a number for each of three axes, of which the first ones may be missing."""
+    """Return a number for each of three axes; the first ones may be missing."""
     first, second, third = (*(fill,) * (3 - len(values)), *values)
     return first, second, third
 
@@ -72,7 +72,7 @@ class Windows:
     kernel, stride, dilation : tuple of int
         Of the windows.
     padding : tuple of (int, int)
-        What is before and after each axis.
+        The padding before and after each axis.
     counts : tuple of int
         How many windows there are along each axis.
     """

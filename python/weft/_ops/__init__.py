@@ -5,7 +5,7 @@ it serves the tape and the pass over a graph. It asks for no values. The op's at
 operands and results that a rule reads; of all others the tape keeps only the outline (shape and dtype).
 
 The gradient of a complex number is that of its real part plus i times that of its imaginary part, as in PyTorch: the
-direction in which a real result grows. For an analytic function it is the gradient of the result times the conjugate of
+direction of growth of a real result. For an analytic function it is the gradient of the result times the conjugate of
 the derivative. JAX uses the conjugate of this.
 """
 

@@ -127,7 +127,7 @@ def einsum(
     out: NDArray | None = None,
     optimize: bool | str = False,
 ) -> NDArray:
-    """Sum products over the axes whose letters the output leaves out.
+    """Sum products over the axes that the output leaves out.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ _matmul.set_attribute("kernels", Product())
 _matmul.operator = "matmul"
 _matmul._operate("matmul", False)
 _matmul._run_by(Native.multiply())
-state(_matmul, superlinear=True, blas=True)
+state(_matmul, superlinear=True, blas=True, layout="matmul")
 
 
 def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:

@@ -114,7 +114,7 @@ def _quantile_follow(
     method: str,
     past_nan: bool,
 ) -> None:
-    """Combine elements of `t` in the way in which those of `x` make its quantiles."""
+    """Combine elements of `t` as those of `x` make its quantiles."""
     del like
     axes = axis_tuple(axis, x.ndim)
     (lines, _), (moved, _) = _lines(x, axes), _lines(t, axes)

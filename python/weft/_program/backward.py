@@ -34,7 +34,7 @@ class Pull:
     targets : tuple of int
         Which arguments have other gradients after the call than before.
     wanted : tuple of int
-        The arguments whose gradients are computed.
+        The arguments that get gradients.
     outside : tuple of TapeNode
         Leaves that the function refers to; their gradients are computed, too.
     seeds : int
@@ -64,7 +64,7 @@ class Graded:
     placeholders : sequence of NDArray
         The placeholders of the arguments.
     standings : sequence of int
-        How the tape knows them: 0 not at all, 1 as leaves by `requires_grad`, 3 as those whose gradients nobody stores, 2 as
+        How the tape knows them: 0 not at all, 1 as leaves by `requires_grad`, 3 as those with gradients that are not stored, 2 as
         anything else.
     """
 

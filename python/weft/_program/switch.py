@@ -14,7 +14,7 @@ def eager() -> Scope:
     Returns
     -------
     Scope
-        The block's context manager, also a decorator of functions whose calls are such blocks.
+        The block's context manager, also a decorator that makes each call of a function such a block.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Functions that run for many examples at once: what they see of an array, and the calls of `weft.vmap` that are open.
+"""Functions that run for many examples at once: their views of arrays, and the calls of `weft.vmap` that are open.
 
 Each open call is a *level*. Inside of it a mapped array is an `Examples`: it has the shape of one example, and holds
-all of them, along a first axis of their own. What it holds may be an `Examples` of an outer level.
+all of them, along a first axis of their own. Its value may be an `Examples` of an outer level.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Level:
     Parameters
     ----------
     name : str
-        What the function is called.
+        The function's name.
     size : int
         The number of examples.
     depth : int
@@ -31,7 +31,7 @@ class Level:
     spread : callable
         Returns an array that is the same for all examples with their axis in front: ``spread(x, size)``.
     show : callable
-        Makes what the function sees: ``show(level, value)``.
+        Makes the function's view: ``show(level, value)``.
     """
 
     __slots__ = ("_show", "_spread", "depth", "name", "open", "size")
@@ -49,7 +49,7 @@ class Level:
         self._spread, self._show = spread, show
 
     def show(self, value: Any) -> Examples:
-        """Return what the function sees of an array with the examples along its first axis."""
+        """Return the function's view of an array with the examples along its first axis."""
         return self._show(self, value)
 
     def value_of(self, x: Any) -> Any:
@@ -58,7 +58,7 @@ class Level:
 
 
 class Examples(Symbolic):
-    """The base of what a function under `weft.vmap` sees of an array: `value` has the examples along its first axis."""
+    """The base of a function's view of an array under `weft.vmap`: `value` has the examples along its first axis."""
 
     __slots__ = ("level", "value")
 
@@ -67,12 +67,12 @@ class Examples(Symbolic):
 
 
 def is_array(x: object) -> bool:
-    """Return whether `x` is an array, or what a function under `weft.vmap` sees of one."""
+    """Return whether `x` is an array, or a view of one under `weft.vmap`."""
     return isinstance(x, NDArray | Examples)
 
 
 def is_examples(x: object) -> bool:
-    """Return whether `x` is what a function under `weft.vmap` sees of an array."""
+    """Return whether `x` is a view of an array under `weft.vmap`."""
     return isinstance(x, Examples)
 
 
@@ -118,7 +118,7 @@ def raised(x: Any, levels: Sequence[Level]) -> Any:
 
 
 def shown(x: Any, levels: Sequence[Level]) -> Any:
-    """Return what the innermost function sees of an array with the axes of all levels in front.
+    """Return the innermost function's view of an array with the axes of all levels in front.
 
     Examples
     --------

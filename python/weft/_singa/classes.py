@@ -27,16 +27,16 @@ class _Applied(Operator):
         self._given = given
 
     def forward(self, *arrays: Any) -> Any:
-        """Return what the function has for the arrays."""
+        """Return the function's results for the arrays."""
         return type(self)._function(*arrays, **self._given)
 
     def __call__(self, *arrays: Any) -> Any:
-        """Return what the function has for the arrays; the tape hears its ops."""
+        """Return the function's results for the arrays; the tape hears its ops."""
         return self.forward(*arrays)
 
 
 def applying(name: str, function: Callable[..., Any], settings: str = "", example: str = "") -> type[Operator]:
-    """Return an operator class whose instances call a function.
+    """Return an operator class with instances that call a function.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def applying(name: str, function: Callable[..., Any], settings: str = "", exampl
     function : callable
         Takes arrays, and the settings by name.
     settings : str
-        Names of what the class is made with, in order.
+        Names of the constructor's arguments, in order.
     example : str
         Which function of `weft.autograd` its docstring refers to, by default that of the function's name.
 

@@ -43,7 +43,7 @@ class Device(_Device):
         return (self.kind, self.index, self.lane) == (other.kind, other.index, other.lane)
 
     def __hash__(self) -> int:
-        """Return what equal devices have in common."""
+        """Return a number that equal devices share."""
         return hash((self.kind, self.index, self.lane))
 
     @property
@@ -76,9 +76,9 @@ class Device(_Device):
         Parameters
         ----------
         function : callable
-            What to run. Inside, arrays that are named here have their values.
+            The function to run. Inside, arrays that are named here have their values.
         read_blocks, write_blocks : iterable of NDArray or Variable
-            What it reads, and what it reads and writes.
+            The arrays and variables that it reads, and those that it reads and writes.
         op_name : str, default: "no_name"
             Its name in traces and errors.
         use_rand_generator : bool, default: False
@@ -100,7 +100,7 @@ class Device(_Device):
             reads, writes = list(read_blocks), list(write_blocks)
         except TypeError:
             raise ArgumentTypeError(
-                "Exec takes lists of what the function reads and writes: read_blocks=[x], write_blocks=[y]"
+                "Exec takes lists of the arrays that the function reads and writes: read_blocks=[x], write_blocks=[y]"
             ) from None
         for block in (*reads, *writes):
             if not isinstance(block, NDArray | Variable):
@@ -112,7 +112,7 @@ class Device(_Device):
         engine.push(function, reads, writes, name=op_name, device=_Device(str(self)))
 
     def EnableGraph(self, enable: bool) -> None:  # noqa: N802 - SINGA's
-        """Begin to keep what this thread pushes instead of running it, or end that.
+        """Begin to keep this thread's pushes instead of running them, or end that.
 
         Examples
         --------
@@ -130,38 +130,38 @@ class Device(_Device):
         self._deferred.enable(bool(enable))
 
     def graph_enabled(self) -> bool:
-        """Return whether what this thread pushes is kept."""
+        """Return whether this thread's pushes are kept."""
         return self._deferred.is_open
 
     def RunGraph(self, sequential: bool = False) -> None:  # noqa: N802 - SINGA's
-        """Run what was kept, once more: op by op in its order if `sequential`."""
+        """Run the kept graph once more: op by op in its order if `sequential`."""
         self._deferred.enable(on=False)
         self._deferred.run(bool(sequential))
 
     def ResetGraph(self) -> None:  # noqa: N802 - SINGA's name
-        """Forget what was kept."""
+        """Forget the kept graph."""
         self._deferred.reset()
 
     def Sync(self) -> None:  # noqa: N802 - SINGA's name
-        """Wait until all that was pushed has run. What is kept by a graph stays unrun."""
+        """Wait until all pushed ops have run. The ops of a kept graph stay unrun."""
         wait_all()
 
     def Reset(self) -> None:  # noqa: N802 - SINGA's name
-        """Forget the graph, the times and what was set."""
+        """Forget the graph, the times and the settings."""
         deferred = self._deferred
         deferred.reset()
         deferred.verbosity, deferred.skipped = 0, 5
 
     def verbosity(self) -> int:
-        """Return what `SetVerbosity` has set."""
+        """Return the verbosity, as `SetVerbosity` has set it."""
         return self._deferred.verbosity
 
     def skip_iteration(self) -> int:
-        """Return what `SetSkipIteration` has set."""
+        """Return the number of iterations without times, as `SetSkipIteration` has set it."""
         return self._deferred.skipped
 
     def SetVerbosity(self, verbosity: int) -> None:  # noqa: N802 - SINGA's name
-        """Say what times are taken of models and graphs on this device.
+        """Choose the times that are taken of models and graphs on this device.
 
         Parameters
         ----------
@@ -181,13 +181,13 @@ class Device(_Device):
         self._deferred.skipped = skip_iteration
 
     def PrintTimeProfiling(self) -> None:  # noqa: N802 - SINGA's name
-        """Print the times of what ran on this device since `SetVerbosity`."""
+        """Print the times of models and graphs on this device since `SetVerbosity`."""
         deferred = self._deferred
         lines = ["Time Profiling:"]
         for name, times in deferred.times.items():
             lines += [f"{name}:", *(f"  {line}" for line in times.lines(deferred.verbosity))]
         if len(lines) == 1:
-            lines.append("nothing was timed: SetVerbosity(1) before what is to be")
+            lines.append("nothing was timed: call SetVerbosity(1) before the steps to be timed")
         sys.stdout.write("\n".join(lines) + "\n")
 
 
@@ -267,7 +267,7 @@ def get_gpu_mem_size(id: int) -> tuple[int, int]:
 
 
 def device_query(id: int, verbose: bool = False) -> dict[str, Any]:
-    """Return what CUDA says of a GPU."""
+    """Return CUDA's facts about a GPU."""
     found = dict(cuda_properties(id))
     if verbose:
         sys.stdout.write("".join(f"{name}: {value}\n" for name, value in found.items()))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def relu(x: NDArray) -> NDArray:
-    """Return what is positive of the elements, and 0 otherwise.
+    """Return the positive elements, and 0 for the others.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from weft._numpy.hints import MOVES, elsewhere
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What to write for methods of layers and models.
+#: The expression to write for a method of layers and models.
 INSTEAD_OF_LAYERS = {
     "children": "dict(net.named()).values()",
     **dict.fromkeys(MOVES, "net.compile([x]) with x on weft.gpu(0): parameters are made beside the inputs"),
@@ -26,11 +26,11 @@ INSTEAD_OF_LAYERS = {
     "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
 }
 
-#: What to write for methods of optimizers.
+#: The expression to write for a method of optimizers.
 INSTEAD_OF_OPTIMIZERS = {
     "load_state_dict": "optimizer.set_states(states), or net.load_states(path)",
     "minimize": "optimizer(loss)",
-    "param_groups": "opt.ParamGroups({pattern: optimizer, ...}), whose groups have rates of their own; optimizer.lr = rate for one",
+    "param_groups": "opt.ParamGroups({pattern: optimizer, ...}), with a rate for each group; optimizer.lr = rate for one",
     "state_dict": "optimizer.get_states(), or net.save_states(path)",
     "zero_grad": "nothing in its place: optimizer(loss) computes new gradients, and applies them",
 }
@@ -66,12 +66,12 @@ _OPTIMIZERS = {
     "sgd": "weft.opt.SGD(rate)",
     "swa_utils": "weft.opt.EMA(net)",
 }
-#: What to write for names that a module has not.
+#: The expression to write for a name that a module lacks.
 INSTEAD_IN = {"weft.layer": _LAYERS, "weft.model": _LAYERS, "weft.nn": _LAYERS, "weft.opt": _OPTIMIZERS}
 
 
 def absent_from(module: str) -> Callable[[str], NoReturn]:
-    """Return the `__getattr__` of a module, whose error says what to write."""
+    """Return the `__getattr__` of a module; its error names the expression to write."""
 
     def absent(name: str) -> NoReturn:
         instead = INSTEAD_IN[module].get(name)

@@ -93,7 +93,7 @@ def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
 
 
 def _same(name: str, x: NDArray, t: NDArray) -> NDArray:
-    """Return labels, integers in the dtype of what is compared with them; ShapeError if they are of another shape."""
+    """Return labels, integers in the dtype of the other operand; ShapeError if they are of another shape."""
     if x.shape != t.shape or not x.shape:
         raise ShapeError(f"{name} takes two arrays of one shape, and was given {x.shape} and {t.shape}")
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-#: What is made here.
+#: A function under SINGA's name.
 Function: TypeAlias = "Callable[..., NDArray]"
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -64,7 +64,7 @@ pow: Function = _of_a_b("pow", namespace.pow, "the power")
 
 
 def _numbers(found: NDArray, *operands: Any) -> NDArray:
-    """Return booleans as SINGA's comparisons have them: 0.0 and 1.0, in the dtype of what was compared if it is a floating-point one."""
+    """Return booleans as SINGA's comparisons have them: 0.0 and 1.0, in the operands' dtype if it is a floating-point one."""
     dtypes = {x.dtype for x in operands if getattr(getattr(x, "dtype", None), "kind", "") == "f"}
     return found.astype(dtypes.pop() if len(dtypes) == 1 else np.float32)
 

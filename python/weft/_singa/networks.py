@@ -169,7 +169,7 @@ def batchnorm_2d(
 
 
 def dropout(x: NDArray, seed: int = 0, ratio: float = 0.5) -> NDArray:
-    """Return the elements, of which a share is set to 0 and the others are scaled by ``1 / (1 - ratio)``, where layers train.
+    """Return the elements, a share of them set to 0 and the others scaled by ``1 / (1 - ratio)``, where layers train.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def reshape(x: NDArray, shape: Sequence[int]) -> NDArray:
-    """Return the elements in another shape; -1 is what is left over, and 0 the length that the axis has.
+    """Return the elements in another shape; -1 is the length that is left over, and 0 the length that the axis has.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def shape_of(x: NDArray) -> NDArray:
 
 
 def constant_of_shape(x: Any, value: float = 0) -> NDArray:
-    """Return an array of equal elements, of float32, whose shape is given; an array's elements are waited for.
+    """Return an array of equal elements, of float32, in the given shape; an array's elements are waited for.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def slice_of(
     axes: Sequence[int] | None = None,
     steps: Sequence[int] | None = None,
 ) -> NDArray:
-    """Return what lies between starts and ends along axes, by default the first ones.
+    """Return the part between starts and ends along axes, by default the first ones.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def slice_of(
 
 
 def gather(x: NDArray, axis: int, indices: npt.ArrayLike | NDArray) -> NDArray:
-    """Return what lies at indices along an axis; negative ones count from the end."""
+    """Return the elements at indices along an axis; negative ones count from the end."""
     return namespace.take(x, _indices(indices), axis=axis)
 
 
@@ -208,7 +208,7 @@ def pad(x: NDArray, mode: str, pads: Sequence[int], constant: float = 0.0) -> ND
     x : NDArray
         The array.
     mode : {"constant", "reflect", "edge"}
-        What is put there.
+        The source of the new elements.
     pads : sequence of int
         How many before each axis, and then how many behind each, as ONNX has it.
     constant : float, default: 0
@@ -263,7 +263,7 @@ def depth_to_space(x: NDArray, blocksize: int, mode: str = "DCR") -> NDArray:
 
 
 def space_to_depth(x: NDArray, blocksize: int, mode: str = "DCR") -> NDArray:
-    """Return blocks of pixels as channels: what `depth_to_space` undoes."""
+    """Return blocks of pixels as channels: the inverse of `depth_to_space`."""
     n, c, h, w = _images("space_to_depth", x, mode)
     x = namespace.reshape(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
     x = namespace.transpose(x, (0, 3, 5, 1, 2, 4) if mode.upper() == "DCR" else (0, 1, 3, 5, 2, 4))
@@ -281,7 +281,7 @@ def reduce_mean(x: NDArray, axes: Sequence[int] | None = None, keepdims: int = 1
 
 
 def globalaveragepool(x: NDArray, data_format: str = "channels_first") -> NDArray:
-    """Return the mean of each channel of images, whose axes of pixels become of length 1.
+    """Return the mean of each channel of images; axes of pixels become of length 1.
 
     Parameters
     ----------

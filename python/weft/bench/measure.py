@@ -66,12 +66,12 @@ def measure(settings: Settings, additions: Additions = OUTSIDE) -> Samples:
     settings : Settings
         Which tables, and how large.
     additions : Additions
-        What is timed beside.
+        Further lines to time.
 
     Returns
     -------
     Samples
-        What was measured.
+        The figures.
 
     Raises
     ------

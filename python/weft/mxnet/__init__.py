@@ -64,9 +64,9 @@ def list_ops() -> tuple[str, ...]:
 
 
 def load(path: str | PathLike[str]) -> Symbol:
-    """Return the symbol in a file, all of whose ops can be computed.
+    """Return the symbol in a file; all of its ops can be computed.
 
-    `weft.symbol.load` reads files with ops that nobody has registered, too: to look at them.
+    `weft.symbol.load` reads files with unknown ops, too: to look at them.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def load_params(path: str | PathLike[str]) -> dict[str, NDArray]:
 
 
 def _epochs(path: Path) -> str:
-    """Return what there is in the place of an epoch that is missing."""
+    """Return the epochs that there are, for one that is missing."""
     prefix = path.name.rpartition("-")[0]
     known = (
         sorted(each.stem.rpartition("-")[2] for each in path.parent.glob(f"{prefix}-[0-9]*.params")) if prefix else []
@@ -137,7 +137,7 @@ def load_checkpoint(
     Parameters
     ----------
     prefix : str or path
-        What the names of both files begin with.
+        The beginning of both files' names.
     epoch : int
         The number of the parameters, written with at least four digits.
     allow_extra : bool, default: False

@@ -1,6 +1,6 @@
 """MXNet's functions of arrays under its names, for scripts that were written for it: ``mx.nd``.
 
-Arrays are weft's own, with NumPy's methods: ``numpy()`` is what `asnumpy` was, and ``+`` broadcasts, as in MXNet.
+Arrays are weft's own, with NumPy's methods: ``numpy()`` replaces `asnumpy`, and ``+`` broadcasts, as in MXNet.
 
 >>> import weft.mxnet.ndarray as nd
 >>> nd.FullyConnected(nd.ones((1, 3)), nd.ones((2, 3)), nd.zeros(2), num_hidden=2)
@@ -9,6 +9,7 @@ NDArray([[3., 3.]], dtype=float32)
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from weft._core import NDArray
@@ -82,10 +83,13 @@ class _Room:
         return f"<MXNet's ndarray.{self._name}>"
 
 
+_room = cache(_Room)
+
+
 def __getattr__(name: str) -> Any:
     """Return the function of an op of this name, or one of MXNet's rooms of functions."""
     if name in ROOMS:
-        return _Room(name)
+        return _room(name)
     if name.startswith("__") or found_op(name) is None:
         raise AttributeError(
             f"weft.mxnet.ndarray has no {name!r}: weft.mxnet.list_ops() names MXNet's ops that are there"

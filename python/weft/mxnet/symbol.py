@@ -14,6 +14,7 @@ functions under the names that both know.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from weft._graph.executor import Executor
@@ -79,10 +80,13 @@ class _Room:
         return f"<MXNet's symbol.{self._name}>"
 
 
+_room = cache(_Room)
+
+
 def __getattr__(name: str) -> Any:
     """Return the function of an op of this name, or one of MXNet's rooms of functions."""
     if name in ROOMS:
-        return _Room(name)
+        return _room(name)
     if name.startswith("__") or found_op(name) is None:
         raise AttributeError(
             f"weft.mxnet.symbol has no {name!r}: weft.mxnet.list_ops() names MXNet's ops that are there"

@@ -2,45 +2,27 @@
 //! Uncommon calls, and errors among them, are left to Python.
 
 use super::operators;
-use crate::array::operator::{OPERATORS, Operator, number_of, scalar};
+use crate::array::operator::{Operator, scalar};
 use crate::array::{NDArray, raised};
-use crate::cuda::elementwise::CudaLoop;
-use crate::cuda::memory::{fresh, memory_of};
-use crate::interpreter::dtypes;
+use crate::interpreter::devices::{self, Kernels};
 use pyo3::prelude::*;
 use std::borrow::Cow;
-use std::sync::OnceLock;
-use weft_array::{DType, Scalar, broadcast_shapes};
-use weft_device::ElementwiseOperand as Operand;
+use std::ptr;
+use weft_array::{Array, Buffer, DType, Operand, Scalar, broadcast_shapes};
 
-type Row = [OnceLock<Py<CudaLoop>>; DType::COUNT];
-
-/// Kernels for operands of two dtypes. Those for one dtype belong to the CPU's loops.
-static MIXED: [[Row; DType::COUNT]; OPERATORS] =
-    [const { [const { [const { OnceLock::new() }; DType::COUNT] }; DType::COUNT] }; OPERATORS];
-
-/// Lets operator `name` on arrays of these two dtypes on a device use the kernels of `loop`.
-#[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // extracted from a tuple
-pub(crate) fn cache_cuda_loop(
-    name: &str,
-    dtypes: (Bound<'_, PyAny>, Bound<'_, PyAny>),
-    r#loop: Py<CudaLoop>,
-) -> PyResult<()> {
-    let (left, right) = (dtypes::from_python(&dtypes.0)?, dtypes::from_python(&dtypes.1)?);
-    // A second caller has named the same kernels.
-    let _ = MIXED[number_of(name)?][left as usize][right as usize].set(r#loop);
-    Ok(())
-}
-
+/// The kernels of an operator where an array is, one of its operands, for their dtypes.
 #[inline]
-fn kernels(py: Python<'_>, operator: Operator, left: DType, right: DType) -> PyResult<Option<&CudaLoop>> {
-    let found = if left == right {
-        operators::kernels(py, operator, left)?
+fn kernels<'py>(
+    py: Python<'py>,
+    own: &NDArray,
+    operator: Operator,
+    (left, right): (DType, DType),
+) -> PyResult<Option<&'py dyn Kernels>> {
+    if left == right {
+        operators::kernels(py, operator, &own.inner)
     } else {
-        MIXED[operator as usize][left as usize][right as usize].get()
-    };
-    Ok(found.map(Py::get))
+        Ok(devices::of(&own.inner)?.mixed(operator as usize, left, right))
+    }
 }
 
 /// The other operand.
@@ -59,7 +41,7 @@ impl<'a> Other<'a> {
         let array = array.get();
         let fits = !array.tape.is_moved()
             && array.owner().get().inner.is_same(&own.owner().get().inner)
-            && memory_of(&array.inner)?.device() == memory_of(&own.inner)?.device();
+            && ptr::addr_eq(array.inner.buffer().home()?, own.inner.buffer().home()?);
         fits.then_some(Self::Array(array))
     }
 
@@ -79,10 +61,10 @@ impl<'a> Other<'a> {
     }
 
     #[inline]
-    fn operand(&self) -> Operand<'a> {
+    fn operand(&self, own: DType) -> Operand<'a> {
         match self {
             Self::Array(array) => Operand::Array(&array.inner),
-            Self::Scalar(scalar) => Operand::Scalar(*scalar),
+            Self::Scalar(scalar) => Operand::Scalar(*scalar, own),
         }
     }
 }
@@ -92,15 +74,16 @@ impl<'a> Other<'a> {
 fn filled(
     py: Python<'_>,
     own: &NDArray,
-    kernels: &CudaLoop,
+    kernels: &dyn Kernels,
     shape: &[usize],
     operands: &[Operand<'_>],
 ) -> PyResult<Option<Py<NDArray>>> {
-    let Some(memory) = memory_of(&own.inner) else { return Ok(None) };
+    let Some(home) = own.inner.buffer().home() else { return Ok(None) };
     let engine = own.owner().get();
-    let output = fresh(&engine.inner, memory.device(), shape, kernels.result()).map_err(|error| raised(py, error))?;
+    let made = Array::made(shape, kernels.result(), |bytes| Buffer::new_on(&engine.inner, bytes, home));
+    let output = made.map_err(|error| raised(py, error))?;
     engine.wait_for_room(py, output.bytes() as u64)?;
-    kernels.push(py, &[&output], operands)?;
+    kernels.push(own.owner().bind(py), &[&output], operands)?;
     Py::new(py, NDArray::new(output, own.owner().clone_ref(py))).map(Some)
 }
 
@@ -113,12 +96,12 @@ pub(crate) fn binary(
     reflected: bool,
 ) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (array.py(), array.get());
-    let (Some(_), Some(other)) = (memory_of(&own.inner), Other::of(own, other)) else { return Ok(None) };
-    let (first, second) = (own.inner.dtype(), other.dtype(own.inner.dtype()));
-    let (left, right) = if reflected { (second, first) } else { (first, second) };
-    let Some(kernels) = kernels(py, operator, left, right)? else { return Ok(None) };
+    let (dtype, Some(other)) = (own.inner.dtype(), Other::of(own, other)) else { return Ok(None) };
+    let (first, second) = (dtype, other.dtype(dtype));
+    let dtypes = if reflected { (second, first) } else { (first, second) };
+    let Some(kernels) = kernels(py, own, operator, dtypes)? else { return Ok(None) };
     let Some(shape) = other.shape(&own.inner.layout().shape) else { return Ok(None) };
-    let (first, second) = (Operand::Array(&own.inner), other.operand());
+    let (first, second) = (Operand::Array(&own.inner), other.operand(dtype));
     let operands = if reflected { [second, first] } else { [first, second] };
     filled(py, own, kernels, &shape, &operands)
 }
@@ -128,14 +111,14 @@ pub(crate) fn binary(
 pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, operator: Operator) -> PyResult<bool> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    let (Some(_), Some(other)) = (memory_of(&own.inner), Other::of(own, other)) else { return Ok(false) };
-    let Some(kernels) = kernels(py, operator, dtype, other.dtype(dtype))? else { return Ok(false) };
+    let Some(other) = Other::of(own, other) else { return Ok(false) };
+    let Some(kernels) = kernels(py, own, operator, (dtype, other.dtype(dtype)))? else { return Ok(false) };
     let shape = &*own.inner.layout().shape;
     if kernels.result() != dtype || other.shape(shape).is_none_or(|broadcast| *broadcast != *shape) {
         return Ok(false);
     }
     own.owner().get().wait_for_room(py, own.inner.bytes() as u64)?;
-    kernels.push(py, &[&own.inner], &[Operand::Array(&own.inner), other.operand()])?;
+    kernels.push(own.owner().bind(py), &[&own.inner], &[Operand::Array(&own.inner), other.operand(dtype)])?;
     Ok(true)
 }
 
@@ -143,10 +126,6 @@ pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, ope
 #[inline]
 pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (array.py(), array.get());
-    let dtype = own.inner.dtype();
-    if memory_of(&own.inner).is_none() {
-        return Ok(None); // a kind of device that Python defines
-    }
-    let Some(kernels) = kernels(py, operator, dtype, dtype)? else { return Ok(None) };
+    let Some(kernels) = operators::kernels(py, operator, &own.inner)? else { return Ok(None) };
     filled(py, own, kernels, &own.inner.layout().shape, &[Operand::Array(&own.inner)])
 }

@@ -8,13 +8,13 @@ use super::walk::{by_dtype, cast_for, into_itself, operated};
 use crate::array::NDArray;
 use crate::array::moves::{elsewhere, instead};
 use crate::array::operator::Operator;
-use crate::cuda::elementwise::CudaLoop;
 use crate::hearing::short;
+use crate::interpreter::devices::Kernels;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyInt;
-use weft_array::{DType, recording};
+use weft_array::{Array, DType, recording};
 
 static DISPATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -25,11 +25,11 @@ pub(crate) fn set_dispatch(hook: Bound<'_, PyAny>) -> PyResult<()> {
     DISPATCH.set(py, hook.unbind()).map_err(|_| PyRuntimeError::new_err("there is a dispatch hook already"))
 }
 
-/// The kernels for operands on devices, all of this dtype, if the operator's loop is known.
+/// The kernels for operands on the device of an array, all of its dtype, if the operator's loop is known.
 #[inline]
-pub(crate) fn kernels(py: Python<'_>, operator: Operator, dtype: DType) -> PyResult<Option<&Py<CudaLoop>>> {
-    match callee::operated(py, operator).and_then(|op| op.get().alike.find(Memory::Device, dtype)) {
-        Some(of) => of.get().cuda(py),
+pub(super) fn kernels<'py>(py: Python<'py>, operator: Operator, array: &Array) -> PyResult<Option<&'py dyn Kernels>> {
+    match callee::operated(py, operator).and_then(|op| op.get().alike.find(Memory::Device, array.dtype())) {
+        Some(of) => of.get().kernels(py, array),
         None => Ok(None),
     }
 }

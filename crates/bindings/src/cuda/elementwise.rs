@@ -6,8 +6,9 @@ use super::fusion::{ElementwiseStep, Given};
 use super::memory::{expect, fresh};
 use super::runtime;
 use crate::array::moves::taken;
-use crate::array::operator::scalar;
+use crate::array::operator::{OPERATORS, number_of, scalar};
 use crate::array::{NDArray, raised};
+use crate::interpreter::devices::Kernels;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::interpreter::location::Location;
@@ -16,10 +17,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
-use std::sync::Arc;
-use weft_array::{Array, Call, DType, Scalar, Step, record, recording};
+use std::sync::{Arc, OnceLock};
+use weft_array::{Array, Call, DType, Operand, Scalar, Step, record, recording};
 use weft_cuda::{Cuda, Launch};
-use weft_device::{ElementwiseError, ElementwiseOperand as Operand, Loop, Next, Ready, Wanted};
+use weft_device::{ElementwiseError, Loop, Next, Ready, Wanted};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -29,6 +30,32 @@ pub(crate) struct CudaLoop {
     kernels: Loop,
     /// ``build(capability, strided, scalars)`` answers the name of the kernel and its image.
     build: Py<PyAny>,
+}
+
+type Row = [OnceLock<Py<CudaLoop>>; DType::COUNT];
+
+/// Kernels of operators for operands of two dtypes. Those for one dtype belong to the host's loops.
+static MIXED: [[Row; DType::COUNT]; OPERATORS] =
+    [const { [const { [const { OnceLock::new() }; DType::COUNT] }; DType::COUNT] }; OPERATORS];
+
+/// Lets operator `name` on arrays of these two dtypes on a device use the kernels of `loop`.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a tuple
+pub(crate) fn cache_cuda_loop(
+    name: &str,
+    dtypes: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+    r#loop: Py<CudaLoop>,
+) -> PyResult<()> {
+    let (left, right) = (dtypes::from_python(&dtypes.0)?, dtypes::from_python(&dtypes.1)?);
+    // A second caller has named the same kernels.
+    let _ = MIXED[number_of(name)?][left as usize][right as usize].set(r#loop);
+    Ok(())
+}
+
+/// The kernels that were so named for an operator.
+#[inline]
+pub(super) fn mixed(operator: usize, left: DType, right: DType) -> Option<&'static dyn Kernels> {
+    MIXED[operator][left as usize][right as usize].get().map(|kernels| kernels as &dyn Kernels)
 }
 
 /// Why operands were refused, as the exception to raise.
@@ -60,7 +87,7 @@ impl CudaLoop {
 
     /// Pushes a launch over `inputs`, arrays of one device or numbers, broadcast to the shape of `outputs`.
     #[pyo3(name = "push")]
-    pub(crate) fn push_python(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
+    fn push_python(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = outputs.py();
         let outputs: SmallVec<[Bound<'_, NDArray>; 1]> =
             outputs.iter().map(|item| Ok(taken(item)?)).collect::<PyResult<_>>()?;
@@ -79,9 +106,10 @@ impl CudaLoop {
         }
         let operands: SmallVec<[Operand<'_>; 3]> = held
             .iter()
-            .map(|input| match input {
+            .zip(self.kernels.inputs())
+            .map(|(input, dtype)| match input {
                 Ok(array) => Operand::Array(&array.get().inner),
-                Err(scalar) => Operand::Scalar(*scalar),
+                Err(scalar) => Operand::Scalar(*scalar, *dtype),
             })
             .collect();
         let targets: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
@@ -101,15 +129,22 @@ impl CudaLoop {
     }
 }
 
-impl CudaLoop {
-    /// The function for operands of these dtypes.
-    pub(crate) fn result(&self) -> DType {
-        self.kernels.outputs()[0]
+impl Kernels for Py<CudaLoop> {
+    #[inline]
+    fn result(&self) -> DType {
+        self.get().kernels.outputs()[0]
     }
 
+    #[inline]
+    fn push(&self, engine: &Bound<'_, PyAny>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
+        self.get().push(engine.py(), outputs, inputs)
+    }
+}
+
+impl CudaLoop {
     /// Pushes a launch. The caller has waited for room.
     #[inline]
-    pub(crate) fn push(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
+    fn push(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
         match self.kernels.known(outputs, inputs) {
             Some(ready) => self.push_launch(py, &ready),
             None => self.push_any(py, outputs, inputs),
@@ -165,7 +200,7 @@ impl CudaLoop {
         recording::announce(kernels.name(), launch.place());
         let given = |(input, dtype): (&Operand<'_>, &DType)| match input {
             Operand::Array(_) => Ok(Given::Array(*dtype)),
-            Operand::Scalar(scalar) => match scalar.bytes(*dtype) {
+            Operand::Scalar(scalar, _) => match scalar.bytes(*dtype) {
                 Some(bytes) => Ok(Given::Scalar(bytes[..dtype.size()].into())),
                 None => Err(errors::argument_value(py, &format!("{scalar:?} is no {}", dtype.name()))),
             },

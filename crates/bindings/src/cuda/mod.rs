@@ -28,11 +28,11 @@ pub(crate) mod runtime;
 mod times;
 pub(crate) mod transfers;
 
-use crate::interpreter::devices::{Kind, Labelled, Locked, Until};
+use crate::interpreter::devices::{Kernels, Kind, Labelled, Locked, Until};
 use pyo3::prelude::*;
 use std::error::Error;
 use std::time::Duration;
-use weft_array::{Access, Array};
+use weft_array::{Access, Array, DType};
 use weft_cuda::{CudaError, Label, fork};
 use weft_engine::trace::Recording;
 use weft_engine::{Engine, Failure};
@@ -41,16 +41,28 @@ use weft_engine::{Engine, Failure};
 pub(crate) struct Cuda;
 
 impl Kind for Cuda {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
     fn owns(&self, array: &Array) -> bool {
         memory::memory_of(array).is_some()
     }
 
-    fn view<'py>(&self, py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+    fn view<'py>(&self, py: Python<'py>, array: &Array, _: bool) -> PyResult<Bound<'py, PyAny>> {
         hosted::view(py, array)
     }
 
-    fn to_host(&self, py: Python<'_>, array: &Array) -> PyResult<Array> {
-        transfers::to_host(py, array)
+    fn to_host(&self, engine: &Bound<'_, PyAny>, array: &Array) -> PyResult<Array> {
+        transfers::to_host(engine.py(), array)
+    }
+
+    fn kernels(&self, stated: Bound<'_, PyAny>, _: DType) -> PyResult<Box<dyn Kernels>> {
+        Ok(Box::new(stated.cast_into::<elementwise::CudaLoop>()?.unbind()))
+    }
+
+    fn mixed(&self, operator: usize, left: DType, right: DType) -> Option<&'static dyn Kernels> {
+        elementwise::mixed(operator, left, right)
     }
 
     fn run(

@@ -1,11 +1,14 @@
-//! Kinds of devices on whose streams work goes on after its op has ended: what waits, traces, errors, exits and forks ask of them.
+//! Kinds of devices with memory of their own: what pushes, waits, traces, errors, exits and forks ask of them.
+//!
+//! Two sorts of kinds exist: those of the core, and those of Python's alone (`pushes::kinds`). On streams of the first, work goes on after its
+//! op has ended.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::error::Error;
 use std::sync::OnceLock;
 use std::time::Duration;
-use weft_array::{Access, Array};
+use weft_array::{Access, Array, DType, Operand};
 use weft_engine::trace::Recording;
 use weft_engine::{Engine, Failure};
 
@@ -21,55 +24,90 @@ pub(crate) enum Until {
 /// The name of an op, and the line of its push as bits.
 pub(crate) type Labelled<'a> = (&'a str, u64);
 
-/// A kind of device. Arrays, engines and failures that are none of its own are no business of it.
+/// Kernels for one combination of dtypes, on the devices of one kind.
+pub(crate) trait Kernels: Send + Sync {
+    /// The dtype of the result.
+    fn result(&self) -> DType;
+
+    /// Pushes them over operands on one device of the kind: arrays of this engine of Python's, and numbers. The caller has waited for room.
+    fn push(&self, engine: &Bound<'_, PyAny>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()>;
+}
+
+/// A kind of device. Arrays, engines and failures that are none of its own are no business of it. The default answers are those of a kind
+/// without streams: its work has ended when its op has.
 pub(crate) trait Kind: Sync {
+    /// Its name, as backends have it.
+    fn name(&self) -> &'static str;
+
     /// Whether the array lies in memory of this kind.
     fn owns(&self, array: &Array) -> bool;
 
     /// The elements of an array of its own, for the running op, as an array of a library that computes there.
-    fn view<'py>(&self, py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>>;
+    fn view<'py>(&self, py: Python<'py>, array: &Array, readonly: bool) -> PyResult<Bound<'py, PyAny>>;
 
-    /// The elements of an array of its own, copied to the host's memory. Waits for them.
-    fn to_host(&self, py: Python<'_>, array: &Array) -> PyResult<Array>;
+    /// The elements of an array of its own, of this engine of Python's, copied to the host's memory. Waits for them.
+    fn to_host(&self, engine: &Bound<'_, PyAny>, array: &Array) -> PyResult<Array>;
+
+    /// The kernels that its backend has stated, with a result of this dtype.
+    fn kernels(&self, stated: Bound<'_, PyAny>, result: DType) -> PyResult<Box<dyn Kernels>>;
+
+    /// The kernels of an operator, by its number, for operands of two dtypes, if they are known.
+    fn mixed(&self, _: usize, _: DType, _: DType) -> Option<&'static dyn Kernels> {
+        None
+    }
 
     /// Runs `body`, once, as the op that was granted these arrays, on a stream of theirs.
     fn run(
         &self,
-        py: Python<'_>,
-        arrays: &[(Array, Access)],
-        op: Labelled<'_>,
+        _: Python<'_>,
+        _: &[(Array, Access)],
+        _: Labelled<'_>,
         body: &mut dyn FnMut() -> PyResult<()>,
-    ) -> PyResult<()>;
+    ) -> PyResult<()> {
+        body()
+    }
 
     /// Waits for the issued work that touches the array's range of its buffer.
-    fn wait_for(&self, py: Python<'_>, array: &Array, until: Until, timeout: Option<Duration>) -> PyResult<()>;
+    fn wait_for(&self, _: Python<'_>, _: &Array, _: Until, _: Option<Duration>) -> PyResult<()> {
+        Ok(())
+    }
 
     /// Whether all that writes to the array's range of its buffer has ended; so it has, if it has failed.
-    fn is_done(&self, array: &Array) -> bool;
+    fn is_done(&self, _: &Array) -> bool {
+        true
+    }
 
     /// Waits for all work that was issued so far.
-    fn wait_for_all(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<()>;
+    fn wait_for_all(&self, _: Python<'_>, _: Option<Duration>) -> PyResult<()> {
+        Ok(())
+    }
 
     /// Prepares for a trace that has begun.
-    fn begin_times(&self, engine: &Engine);
+    fn begin_times(&self, _: &Engine) {}
 
     /// Waits for the work that traced ops have issued.
-    fn wait_for_times(&self, py: Python<'_>, engine: &Engine, timeout: Option<Duration>) -> PyResult<()>;
+    fn wait_for_times(&self, _: Python<'_>, _: &Engine, _: Option<Duration>) -> PyResult<()> {
+        Ok(())
+    }
 
     /// Joins the times of devices to a recording.
-    fn join_times(&self, recording: &mut Recording);
+    fn join_times(&self, _: &mut Recording) {}
 
     /// Forgets these times, when the trace is over.
-    fn end_times(&self, recording: &Recording);
+    fn end_times(&self, _: &Recording) {}
 
     /// The exception of a failure whose cause is an error of this kind.
-    fn exception(&self, py: Python<'_>, failure: &Failure, cause: &(dyn Error + 'static)) -> Option<PyErr>;
+    fn exception(&self, _: Python<'_>, _: &Failure, _: &(dyn Error + 'static)) -> Option<PyErr> {
+        None
+    }
 
     /// Ends its threads, before the process ends.
-    fn shut_down(&self, py: Python<'_>);
+    fn shut_down(&self, _: Python<'_>) {}
 
     /// Takes its locks, right before a fork.
-    fn before_fork(&self) -> Box<dyn Locked>;
+    fn before_fork(&self) -> Box<dyn Locked> {
+        Box::new(())
+    }
 }
 
 /// The locks of a kind over a fork. In the parent they are dropped.
@@ -78,22 +116,35 @@ pub(crate) trait Locked {
     fn after_in_child(self: Box<Self>);
 }
 
-static KINDS: OnceLock<&[&dyn Kind]> = OnceLock::new();
+impl Locked for () {
+    fn after_in_child(self: Box<Self>) {}
+}
 
-/// Makes the kinds known; called when the extension is imported.
-pub(crate) fn load(kinds: &'static [&'static dyn Kind]) {
-    let _ = KINDS.set(kinds); // the same ones at each import
+/// Kinds at most.
+pub(crate) const MANY: usize = 16;
+
+static KINDS: [OnceLock<&dyn Kind>; MANY] = [const { OnceLock::new() }; MANY];
+
+/// Makes a kind known, if none of its name is, and answers whether there was room for it.
+pub(crate) fn add(kind: &'static dyn Kind) -> bool {
+    KINDS.iter().any(|place| place.get_or_init(|| kind).name() == kind.name())
 }
 
 /// All kinds.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn Kind> {
-    KINDS.get().copied().unwrap_or_default().iter().copied()
+    KINDS.iter().map_while(|place| place.get().copied())
+}
+
+/// The kind that has the memory of an array, and its place among all.
+#[inline]
+pub(crate) fn placed(array: &Array) -> PyResult<(usize, &'static dyn Kind)> {
+    let found = all().enumerate().find(|(_, kind)| kind.owns(array));
+    found.ok_or_else(|| PyRuntimeError::new_err("no kind of device has the memory of this array"))
 }
 
 /// The kind that has the memory of an array.
 pub(crate) fn of(array: &Array) -> PyResult<&'static dyn Kind> {
-    let found = all().find(|kind| kind.owns(array));
-    found.ok_or_else(|| PyRuntimeError::new_err("no kind of device has the memory of this array"))
+    Ok(placed(array)?.1)
 }
 
 /// Runs `body` as the op that was granted these arrays: on a stream, if one of them is of a kind with streams.

@@ -1,12 +1,11 @@
 //! NumPy's inner loops, taken from its ufuncs.
 
-use super::kinds;
+use super::kinds::{self, Stated};
 use crate::array::moves::taken;
 use crate::array::operator::scalar;
 use crate::array::{NDArray, raised};
-use crate::cuda::elementwise::CudaLoop;
-use crate::cuda::memory::memory_of;
 use crate::hearing::record;
+use crate::interpreter::devices::Kernels;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::payloads::trace;
@@ -14,7 +13,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_void};
@@ -55,8 +53,8 @@ pub(crate) struct Loop {
     pub(crate) identity: Option<Scalar>,
     /// Keeps the loop's code and data alive.
     ufunc: Option<Py<PyAny>>,
-    /// The loop's kernels on devices; None inside if there are none.
-    cuda: PyOnceLock<Option<Py<CudaLoop>>>,
+    /// Its kernels on devices.
+    stated: Stated,
 }
 
 #[pymethods]
@@ -105,8 +103,8 @@ impl Loop {
             "multiply" => Some(Scalar::Int(1)),
             _ => None,
         };
-        let (ufunc, cuda) = (Some(ufunc.clone().unbind()), PyOnceLock::new());
-        Ok(Some(Self { kernel, dtypes: wanted, name, identity, ufunc, cuda }))
+        let (ufunc, stated) = (Some(ufunc.clone().unbind()), Stated::default());
+        Ok(Some(Self { kernel, dtypes: wanted, name, identity, ufunc, stated }))
     }
 
     /// The loop of an activation, or of its gradient, for a dtype; None if there is none.
@@ -161,13 +159,14 @@ impl Loop {
             self.check(self.kernel.inputs() + at, &output.get().inner)?;
         }
         let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
-        if first.get().inner.buffer().is_elsewhere() {
-            let is_cuda = memory_of(&first.get().inner).is_some();
-            return match if is_cuda { self.cuda(py)? } else { None } {
-                Some(kernels) => kernels.get().push_python(targets, inputs),
-                None => kinds::push_loop(py, self.ufunc.as_ref(), targets, inputs),
-            };
-        }
+        let kernels = if first.get().inner.buffer().is_elsewhere() {
+            match self.kernels(py, &first.get().inner)? {
+                None => return kinds::push_loop(py, self.ufunc.as_ref(), targets, inputs),
+                found => found,
+            }
+        } else {
+            None
+        };
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
         first.get().owner().get().wait_for_room(py, bytes as u64)?;
         let operands: SmallVec<[Operand<'_>; 2]> = held
@@ -179,6 +178,9 @@ impl Loop {
             })
             .collect();
         let written: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
+        if let Some(kernels) = kernels {
+            return kernels.push(first.get().owner().bind(py), &written, &operands);
+        }
         let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
         let options = Self::options(py, written[0], if fills { "fill" } else { &self.name });
         push_elementwise(self.kernel, &written, &operands, options).map_err(|error| raised(py, error))?;
@@ -203,7 +205,7 @@ impl Loop {
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
         let kernel = kernel.with_name(name);
         let dtypes = kernel.dtypes().into();
-        Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
+        Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, stated: Stated::default() }
     }
 
     /// The name of a reduction by this loop.
@@ -225,16 +227,13 @@ impl Loop {
         PushOptions { note, name: (bytes >= LARGE).then_some(name), ..PushOptions::default() }
     }
 
-    /// The kernels of the same loop on devices, if there are any.
-    pub(crate) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
-        let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
-            let Some(ufunc) = &self.ufunc else { return Ok(None) };
-            let dtypes = self.dtypes.iter().map(|dtype| dtypes::to_python(py, *dtype));
-            let dtypes = PyTuple::new(py, dtypes.collect::<PyResult<Vec<_>>>()?)?;
-            let made = py.import("weft._cuda.elementwise")?.getattr("of_ufunc")?.call1((ufunc, dtypes))?;
-            Ok(made.extract()?)
-        })?;
-        Ok(made.as_ref())
+    /// The kernels of the same loop on the device of an array, if there are any.
+    #[inline]
+    pub(crate) fn kernels<'a>(&'a self, py: Python<'_>, array: &Array) -> PyResult<Option<&'a dyn Kernels>> {
+        match &self.ufunc {
+            Some(ufunc) => self.stated.find(py, array, ufunc, &self.dtypes),
+            None => Ok(None),
+        }
     }
 
     fn check(&self, at: usize, array: &Array) -> PyResult<()> {

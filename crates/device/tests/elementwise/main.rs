@@ -7,10 +7,10 @@ mod watchdog;
 
 use std::sync::Arc;
 use watchdog::Watchdog;
-use weft_array::{Array, Call, DType, Layout, Scalar};
+use weft_array::{Array, Call, DType, Layout, Operand, Scalar};
 use weft_cuda::simulated::{Kernel, KernelCall, Settings, SimulatedDriver};
 use weft_cuda::{Cuda, Device};
-use weft_device::{ElementwiseError, ElementwiseOperand as Operand, Loop, Next, Noted, copy, fresh, launch};
+use weft_device::{ElementwiseError, Loop, Next, Noted, copy, fresh, launch};
 use weft_engine::{Engine, PushOptions, Wait};
 
 /// Elements of an array.
@@ -151,7 +151,7 @@ fn small_launches_have_events_in_common() {
 fn layouts_and_numbers_choose_the_kernel() {
     let (machine, add) = (Machine::new(), adds());
     let (x, y) = (machine.array(&[3, 4]), machine.array(&[4, 3]));
-    let (out, one) = (machine.array(&[3, 4]), Operand::Scalar(Scalar::Int(1)));
+    let (out, one) = (machine.array(&[3, 4]), Operand::Scalar(Scalar::Int(1), WORD));
     let turned = view(&y, &[3, 4], &[8, 24], 0);
     assert_eq!(next(&add, &out, [Operand::Array(&x), one]), "load false 2");
     assert_eq!(next(&add, &out, [one, one]), "load false 3");
@@ -168,7 +168,7 @@ fn what_shows_a_result_elsewhere_is_copied_first() {
     let x = machine.array(&[WORDS]);
     let (low, high) = (view(&x, &[8], &[8], 0), view(&x, &[8], &[8], 16));
     let backwards = view(&x, &[WORDS], &[-8], 8 * (WORDS - 1));
-    let one = Operand::Scalar(Scalar::Int(1));
+    let one = Operand::Scalar(Scalar::Int(1), WORD);
     assert_eq!(next(&add, &low, [one, Operand::Array(&high)]), "copy 1");
     assert_eq!(next(&add, &x, [Operand::Array(&backwards), Operand::Array(&x)]), "copy 0");
     assert_eq!(next(&add, &low, [Operand::Array(&low), one]), "load false 2");
@@ -182,7 +182,7 @@ fn operands_that_do_not_suit_are_refused() {
     let (x, host) = (machine.array(&[WORDS]), machine.host());
     let there = fresh(&machine.engine, &machine.devices[1], &[WORDS], WORD).expect("a small array");
     let small = fresh(&machine.engine, &machine.devices[0], &[WORDS], DType::Int8).expect("a small array");
-    let one = Operand::Scalar(Scalar::Int(1));
+    let one = Operand::Scalar(Scalar::Int(1), WORD);
     let refused = |out: &Array, x: &Array, what: &str| {
         let message = next(&add, out, [Operand::Array(x), one]);
         assert!(message.contains(what), "{message}");

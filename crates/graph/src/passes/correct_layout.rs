@@ -20,7 +20,7 @@ type Layout = Option<Arc<str>>;
 
 /// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. An element-wise op
 /// without a rule takes the layout that it gets; any other takes values as the graph was written for them, and so do the
-/// outputs.
+/// outputs. A variable without a layout gets the one that its first reader takes: the graph was written for that.
 ///
 /// # Errors
 ///
@@ -82,9 +82,18 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
         let (wanted, outs) = ask(&have, &last)?;
         let originally = ask(&last, &last)?.1;
         let mut inputs = Vec::with_capacity(ids.len());
-        for (entry, (has, wants)) in current.into_iter().zip(have.iter().zip(&wanted)) {
-            inputs.push(match (has, wants) {
-                (Some(has), Some(wants)) if has != wants => work.transformed(&entry, has, wants)?,
+        for (at, (entry, wants)) in current.into_iter().zip(&wanted).enumerate() {
+            inputs.push(match (work.layout(&entry), wants) {
+                (Some(has), Some(wants)) if has != *wants => work.transformed(&entry, &has, wants)?,
+                (None, Some(wants)) if entry.node.op().is_none() => {
+                    let axes = layout_axes(wants).map_err(|why| node.error(why))?;
+                    let known = variable_shape(shapes.as_ref(), indexed.entry_id(ids[at]), &entry.node);
+                    if layout_fits(&axes, &known) {
+                        work.layouts.insert(entry.key(), Some(wants.clone()));
+                        written[indexed.entry_id(ids[at])] = Some(wants.clone());
+                    }
+                    entry
+                }
                 _ => entry,
             });
         }
@@ -122,15 +131,20 @@ fn check_layouts(graph: &Graph, indexed: &IndexedGraph, variables: &LayoutMap) -
         let node = &indexed.nodes()[number as usize];
         let Some(layout) = variables.get(&**node.name()) else { continue };
         let axes = layout_axes(layout).map_err(|why| node.error(why))?;
-        let known = match &shapes {
-            Some(shapes) => shapes[indexed.entries_of(number).start].clone(),
-            None => node.text("__shape__").and_then(|text| noted_shape(&parse(&text)).ok()).unwrap_or_default(),
-        };
+        let known = variable_shape(shapes.as_ref(), indexed.entries_of(number).start, node);
         if !layout_fits(&axes, &known) {
             return Err(node.error(format!("layout '{layout}' has other axes than its shape {known}")));
         }
     }
     Ok(())
+}
+
+/// The shape of a variable, as far as it is inferred or noted.
+fn variable_shape(inferred: Option<&Arc<Shapes>>, entry: usize, node: &Node) -> Shape {
+    match inferred {
+        Some(shapes) => shapes[entry].clone(),
+        None => node.text("__shape__").and_then(|text| noted_shape(&parse(&text)).ok()).unwrap_or_default(),
+    }
 }
 
 struct Work {

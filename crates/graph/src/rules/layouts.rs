@@ -5,21 +5,48 @@
 
 use crate::error::RuleError;
 use crate::registry::{Call, Layouts};
-use crate::value::{Attributes, Shape, Value, layout_axes};
+use crate::value::{Attributes, LayoutAxis, Shape, Value, layout_axes};
 use std::sync::Arc;
 
 type Answer = Result<(Layouts, Layouts), RuleError>;
 type Layout = Option<Arc<str>>;
 
-/// One element of each input for each of the result: all in the layout of the first, where all have one of the same axes.
+/// One element of each input for each of the result. Where all have layouts and the axes of one are those of each other
+/// or more, that one decides: the others get theirs in its order, if they spread over it so.
 pub(super) fn elementwise(call: &Call<'_>, ins: &Layouts, last: &Layouts, outs: &Layouts) -> Answer {
     let made = |layout: Layout| vec![layout; outs.len()];
-    if let Some(first) = ins.first().cloned().flatten()
-        && ins.iter().all(|each| each.as_deref().is_some_and(|each| has_axes_of(each, &first)))
-    {
-        return Ok((vec![Some(first.clone()); ins.len()], made(Some(first))));
+    if let Some((widest, wanted)) = spread(ins) {
+        return Ok((wanted, made(Some(widest))));
     }
-    Ok((last.clone(), made(widest(call, last))))
+    let found = widest(call, last).or_else(|| spread(last).filter(|(_, wanted)| wanted == last).map(|found| found.0));
+    Ok((last.clone(), made(found)))
+}
+
+/// The layout with the most axes, and those of all inputs in its order. None where an input has none, or has axes of its
+/// own, or where its axes in that order are not the last ones, along which arrays spread.
+fn spread(ins: &Layouts) -> Option<(Arc<str>, Layouts)> {
+    let all = ins.iter().map(|each| layout_axes(each.as_deref()?).ok()).collect::<Option<Vec<_>>>()?;
+    let count = |axes: &Vec<LayoutAxis>| axes.iter().filter(|axis| axis.block.is_none()).count();
+    let most = all.iter().map(count).max()?;
+    let at = all.iter().position(|axes| count(axes) == most)?;
+    let wide = &all[at];
+    let fitting = |axes: &Vec<LayoutAxis>| {
+        let has = |name: char| axes.iter().any(|axis| axis.name == name);
+        let first = wide.iter().position(|axis| has(axis.name))?;
+        let is_last = wide[first..].iter().all(|axis| has(axis.name));
+        let is_part = axes.iter().all(|axis| wide.iter().any(|each| each.name == axis.name));
+        (is_last && is_part).then(|| layout_text(&wide[first..]))
+    };
+    let wanted = all.iter().map(fitting).collect::<Option<Vec<_>>>()?;
+    Some((ins[at].clone()?, wanted.into_iter().map(Some).collect()))
+}
+
+fn layout_text(axes: &[LayoutAxis]) -> Arc<str> {
+    let part = |axis: &LayoutAxis| match axis.block {
+        Some(block) => format!("{block}{}", axis.name.to_ascii_lowercase()),
+        None => axis.name.to_string(),
+    };
+    axes.iter().map(part).collect::<String>().into()
 }
 
 /// The layout of the input that decides the result's axes, as far as shapes are known.
@@ -31,15 +58,20 @@ fn widest(call: &Call<'_>, last: &Layouts) -> Layout {
     (agree && layout_axes(&found).is_ok_and(|axes| axes.len() == most)).then_some(found)
 }
 
-fn has_axes_of(one: &str, other: &str) -> bool {
-    let names = |text: &str| {
-        layout_axes(text).map(|axes| {
-            let mut names: Vec<_> = axes.iter().filter(|axis| axis.block.is_none()).map(|axis| axis.name).collect();
-            names.sort_unstable();
-            names
-        })
+/// A product of matrices: the rows of the first operand, the columns of the second.
+pub(super) fn matmul(_call: &Call<'_>, _ins: &Layouts, last: &Layouts, outs: &Layouts) -> Answer {
+    let plain = |at: usize| {
+        let axes = layout_axes(last.get(at)?.as_deref()?).ok()?;
+        axes.iter().all(|axis| axis.block.is_none()).then(|| axes.iter().map(|axis| axis.name).collect::<String>())
     };
-    names(one).is_ok_and(|own| names(other).is_ok_and(|theirs| own == theirs))
+    let made = || {
+        let (rows, columns) = (plain(0)?, plain(1)?);
+        let (own, theirs) = (rows.len().checked_sub(2)?, columns.len().checked_sub(2)?);
+        let stacked = if theirs > own { &columns[..theirs] } else { &rows[..own] };
+        let text = format!("{stacked}{}{}", &rows[own..=own], &columns[theirs + 1..]);
+        layout_axes(&text).is_ok().then(|| Arc::from(text))
+    };
+    Ok((last.clone(), vec![made(); outs.len()]))
 }
 
 /// A reduction: the axes that are left.

@@ -121,7 +121,7 @@ pub fn type_rule(name: &str) -> Option<SharedTypeRule> {
 }
 
 /// The names of the layout rules.
-pub const LAYOUT_RULES: &[&str] = &["elementwise", "reduce", "concat", "permute_dims"];
+pub const LAYOUT_RULES: &[&str] = &["elementwise", "reduce", "concat", "permute_dims", "matmul"];
 
 /// The layout rule of this name.
 #[must_use]
@@ -131,6 +131,7 @@ pub fn layout_rule(name: &str) -> Option<SharedLayout> {
         "reduce" => Arc::new(layouts::reduce),
         "concat" => Arc::new(layouts::concat),
         "permute_dims" => Arc::new(layouts::permute),
+        "matmul" => Arc::new(layouts::matmul),
         _ => return None,
     })
 }

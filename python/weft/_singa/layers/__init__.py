@@ -1,1 +1,1 @@
-"""What `weft.layer` lists."""
+"""The names that `weft.layer` lists."""

@@ -21,7 +21,7 @@ class MultiHeadAttention(Lazy):
     """Attention of several heads between sequences ``(N, T, F)``.
 
     Queries, keys and values are projections of the inputs, cut into heads; each head attends by itself
-    (`weft.nn.scaled_dot_product_attention`), and what they find is joined and projected again.
+    (`weft.nn.scaled_dot_product_attention`), and their results are joined and projected again.
 
     Called as ``attention(x)`` the sequences attend to themselves, as ``attention(query, key, value)`` to others; `value` is `key`
     by default. ``mask=`` and ``is_causal=`` are those of `weft.nn.scaled_dot_product_attention`, with a mask for ``(N, heads, T, S)``.
@@ -97,7 +97,7 @@ class MultiHeadAttention(Lazy):
         *,
         is_causal: bool = False,
     ) -> NDArray:
-        """Return what is found for each query, ``(N, T, F)``."""
+        """Return the result of each query, ``(N, T, F)``."""
         key = query if key is None else key
         value = key if value is None else value
         for name, x in (("query", query), ("key", key), ("value", value)):

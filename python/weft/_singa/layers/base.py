@@ -31,9 +31,9 @@ def _replaceable(method: Callable[..., T]) -> Callable[..., T]:
 class Layer:
     """A part of a network: parameters, states, and a function of arrays. The base of one's own layers.
 
-    A subclass defines `forward`, and `initialize` if it has parameters whose shapes follow from the first input: both take
-    the same arguments, and `initialize` is called once, before the first `forward`. What it assigns to attributes is found
-    there: layers, tensors that store gradients (parameters) and other tensors (states), also in lists, tuples and dicts.
+    A subclass defines `forward`, and `initialize` if shapes of its parameters follow from the first input: both take the
+    same arguments, and `initialize` is called once, before the first `forward`. Values of attributes are found there:
+    layers, tensors that store gradients (parameters) and other tensors (states), also in lists, tuples and dicts.
     Their names are the paths of attributes: ``conv1.W``, ``blocks.0.bn.scale``.
 
     Attributes
@@ -72,21 +72,21 @@ class Layer:
     _registered: dict[str, Layer]
     _frozen: set[str]
 
-    if not TYPE_CHECKING:  # to whom `__init__` alone says what a layer is made with
+    if not TYPE_CHECKING:  # a checker takes a layer's arguments from `__init__` alone
 
         def __new__(cls, *args: object, **options: object) -> Self:
-            """Make a layer without parts: also one whose `__init__` does not call that of its base."""
+            """Make a layer without parts, even if its `__init__` does not call that of its base."""
             del args, options  # the subclass's
             made = super().__new__(cls)
             made.name, made._registered, made._frozen = None, {}, set()
             return made
 
     def __init__(self) -> None:
-        """Take nothing: subclasses say what they are made with."""
+        """Take nothing: subclasses have arguments of their own."""
 
     @_replaceable
     def initialize(self, *inputs: Any) -> None:
-        """Make the parameters, given what the first call is given."""
+        """Make the parameters, given the arguments of the first call."""
 
     @_replaceable
     def forward(self, *inputs: Any) -> Any:
@@ -122,10 +122,10 @@ class Layer:
                 raise ArgumentTypeError(f"register_layers takes layers, and {name!r} is a {type(value).__name__}")
             self._registered[name] = value
 
-    # What it is made of.
+    # Its parts.
 
     def named(self) -> Iterator[tuple[str, Layer | NDArray]]:
-        """Yield its layers and arrays with their names, in the order in which they were assigned."""
+        """Yield its layers and arrays with their names, in the order of their assignments."""
         for name, value in self.__dict__.items():
             if name not in {"_registered", "inputs"}:
                 yield from _found(name, value)
@@ -162,7 +162,7 @@ class Layer:
         return found
 
     def get_params(self) -> dict[str, NDArray]:
-        """Return the parameters of this layer and of all inside, by name: arrays whose gradients are wanted.
+        """Return the parameters of this layer and of all inside, by name: arrays with wanted gradients.
 
         Examples
         --------
@@ -267,7 +267,7 @@ class Layer:
                 raise ArgumentValueError(f"{self._called()}: inputs on {inputs[0].device} and on {x.device}")
 
     def _called(self) -> str:
-        """Return what messages call it."""
+        """Return its name in messages."""
         return f"{self.name} ({type(self).__name__})" if self.name else type(self).__name__
 
     def _refuse(self, takes: str, x: NDArray, has: str, shape: Sequence[int]) -> ShapeError:
@@ -277,7 +277,7 @@ class Layer:
         )
 
     def __repr__(self) -> str:
-        """Return the class and the shapes of what it has."""
+        """Return the class and the shapes of its arrays."""
         own = ", ".join(f"{name} {value.shape}" for name, value in self.named() if isinstance(value, NDArray))
         return f"<{self._called()}{': ' if own else ''}{own}>"
 

@@ -44,7 +44,7 @@ class Conv2d(Lazy):
     pad_mode : {"NOTSET", "SAME_UPPER", "SAME_LOWER"}, default: "NOTSET"
         Whether results have the size of the images, divided by the stride: an odd zero comes behind, or before.
     activation : {"NOTSET", "RELU"}, default: "NOTSET"
-        Whether what is negative becomes 0.
+        Whether negative results become 0.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ class BatchNorm2d(Lazy):
     momentum : float, default: 0.9
         The share of the batch in the running averages at each step; the rest of them is kept.
     eps : float, default: 1e-5
-        What is added to the variance.
+        A number added to the variance.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class LayerNorm(Lazy):
     shape : int or sequence of int, optional
         The lengths of the axes that are normalised together; by default the last axis alone, of any length.
     eps : float, default: 1e-5
-        What is added to the variance.
+        A number added to the variance.
     bias : bool, default: True
         Whether numbers are added that are learned.
 
@@ -179,7 +179,7 @@ class GroupNorm(Lazy):
     num_channels : int, optional
         How many channels there are; by default those of the first input.
     eps : float, default: 1e-5
-        What is added to the variance.
+        A number added to the variance.
 
     Attributes
     ----------

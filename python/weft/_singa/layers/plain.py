@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ReLU(Own):
-    """What is positive, and 0 otherwise."""
+    """The positive elements, and 0 for the others."""
 
     def forward(self, x: NDArray) -> NDArray:
-        """Return what is positive, and 0 otherwise."""
+        """Return the positive elements, and 0 for the others."""
         return elementwise.relu(x)
 
     if TYPE_CHECKING:  # a call is `forward`

@@ -30,7 +30,7 @@ class Pooling2d(Own):
     stride : int or pair of int, optional
         How far windows move; by default their size.
     padding : int, pair, or (above, below, left, right), default: 0
-        What is put around the images; neither the mean nor the maximum sees it.
+        The padding around the images; neither the mean nor the maximum sees it.
     is_max : bool, default: True
         Whether the greatest element is taken, and not the mean.
     pad_mode : {"NOTSET", "SAME_UPPER", "SAME_LOWER"}, default: "NOTSET"
@@ -142,7 +142,7 @@ class AvgPool1d(Pooling2d):
 
 
 class AdaptiveAvgPool2d(Own):
-    """Images ``(N, C, H, W)`` as images of a given size: each pixel is the mean of a window, whose sizes differ by one at most.
+    """Images ``(N, C, H, W)`` as images of a given size: each pixel is the mean of a window; sizes of windows differ by one at most.
 
     Pixel i of n, of a length L, is the mean of those from ``floor(i * L / n)`` to ``ceil((i + 1) * L / n)``.
 
@@ -184,7 +184,7 @@ class AdaptiveAvgPool2d(Own):
 
 
 def _means(size: int, to: int) -> npt.NDArray[np.float64]:
-    """Return the matrix by which so many elements become the means of so many windows."""
+    """Return the matrix that turns so many elements into the means of so many windows."""
     at, element = np.arange(to)[:, None], np.arange(size)
     inside = (element >= at * size // to) & (element < -(-(at + 1) * size // to))
     found: npt.NDArray[np.float64] = inside / inside.sum(axis=1, keepdims=True)

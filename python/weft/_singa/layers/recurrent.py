@@ -19,7 +19,7 @@ _GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 
 class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
-    """What recurrent layers have in common."""
+    """The common part of recurrent layers."""
 
     _arrays_first = 0  # a list of steps is taken, too
 
@@ -144,7 +144,7 @@ class RNN(RNN_Base):
     num_layers : int, default: 1
         How many layers there are, one behind the other.
     nonlinearity : {"tanh", "relu"}, default: "tanh"
-        What bends the sums.
+        The function of the sums.
     bias : bool, default: True
         Whether there is a bias.
     batch_first : bool, default: False
@@ -216,7 +216,7 @@ class LSTM(RNN_Base):
     input_size, hidden_size : int
         How many features the data and the states have.
     nonlinearity : {"tanh"}, default: "tanh"
-        What bends cells.
+        The function of cells.
     num_layers, bias, batch_first, dropout, bidirectional
         As for `RNN`.
 
@@ -301,7 +301,7 @@ class CudnnRNN(RNN_Base):
     bidirectional : bool, default: False
         Whether each layer runs both ways.
     rnn_mode : {"lstm", "gru", "vanilla", "tanh", "relu"}, default: "lstm"
-        Of which cells.
+        The kind of cells.
     use_mask : bool, default: False
         Whether sequences have lengths of their own, ``seq_lengths``, and end there.
     return_sequences : bool, default: True
@@ -357,7 +357,7 @@ class CudnnRNN(RNN_Base):
         self._make(stacked(self._called(), x, batch_first=self.batch_first))
 
     def _parts(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return the names and shapes of parameters in the order in which cuDNN has them; none before they are made."""
+        """Return the names and shapes of parameters in cuDNN's order; none before they are made."""
         if self.input_size is None:
             return []
         matrices: list[tuple[str, tuple[int, ...]]] = []

@@ -41,7 +41,7 @@ def stacked(name: str, xs: Any, *, batch_first: bool) -> NDArray:
 
 
 def as_many(x: NDArray, *states: NDArray | None) -> NDArray:
-    """Return sequences, of which a single one is repeated for each of the states before the first step."""
+    """Return sequences; a single one is repeated for each of the states before the first step."""
     counts = [state.shape[-2] for state in states if state is not None and state.ndim >= 2]  # a batch of features
     count = max(counts, default=1)
     return namespace.broadcast_to(x, (x.shape[0], count, x.shape[2])) if x.shape[1] == 1 < count else x
@@ -72,8 +72,8 @@ def over(
 ) -> tuple[NDArray, NDArray, NDArray | None]:
     """Return results ``(T, N, directions * H)`` and the last states, of layers one behind the other.
 
-    Between layers elements are dropped with the probability `ratio`. With `lengths`, ``(N,)``, what comes behind the end of a
-    sequence is not looked at by the backward direction, and its results are 0.
+    Between layers elements are dropped with the probability `ratio`. With `lengths`, ``(N,)``, elements behind the end of a
+    sequence are not looked at by the backward direction, and their results are 0.
     """
     hidden: list[NDArray] = []
     cells: list[NDArray] = []

@@ -19,7 +19,7 @@ class Sequential(Layer):
     Parameters
     ----------
     *parts : Layer or callable
-        What is called, in this order. Parameters are named by the places of their layers: ``0.W``, ``2.W``.
+        The functions to call, in this order. Parameters are named by the places of their layers: ``0.W``, ``2.W``.
 
     Examples
     --------

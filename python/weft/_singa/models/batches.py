@@ -1,4 +1,4 @@
-"""Batches as other libraries make them: torch's tensors, and whatever else offers its memory."""
+"""Batches as other libraries make them: torch's tensors, and other objects that offer their memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _HOST = 1
 
 
 def as_batch(x: Any) -> Any:
-    """Return another library's array as weft's, with the values that it has now; lists, tuples and dicts with what they hold.
+    """Return another library's array as weft's, with its values of now; lists, tuples and dicts with their items.
 
-    NumPy's arrays, and whatever is no array, stay as they are. An array that is on a GPU stays there.
+    NumPy's arrays, and objects that are no arrays, stay as they are. An array that is on a GPU stays there.
 
     Examples
     --------

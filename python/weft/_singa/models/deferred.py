@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Deferred:
-    """What a device has been told: its graph, and how much of its times is wanted.
+    """The settings of a device: its graph, and how much of its times is wanted.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Deferred:
     skipped : int
         How many first runs are not counted.
     times : dict of str to Times
-        What was measured, by what ran.
+        The measured times, by the graph or the model's method.
     """
 
     def __init__(self, name: str) -> None:
@@ -38,11 +38,11 @@ class Deferred:
 
     @property
     def is_open(self) -> bool:
-        """Whether what this thread pushes is kept for later."""
+        """Whether this thread's pushes are kept for later."""
         return getattr(self._open, "block", None) is not None
 
     def enable(self, on: bool) -> None:
-        """Begin to keep what this thread pushes, or end it."""
+        """Begin to keep this thread's pushes, or end it."""
         if on == self.is_open:
             return
         if on:
@@ -56,7 +56,7 @@ class Deferred:
         self._programs.append(program)
 
     def run(self, sequential: bool) -> None:
-        """Replay what was kept."""
+        """Replay the kept graph."""
         for number, program in enumerate(self._programs):
             if not self.verbosity:
                 program.replay(sequential)
@@ -65,7 +65,7 @@ class Deferred:
             times.measure(partial(program.replay, sequential), program._compiled.engine)
 
     def reset(self) -> None:
-        """Forget what was kept, and its times."""
+        """Forget the kept graph, and its times."""
         if self.is_open:
             self.enable(False)
         self._programs.clear()
@@ -76,5 +76,5 @@ _devices: dict[tuple[str, int], Deferred] = {}
 
 
 def deferred_of(kind: str, index: int) -> Deferred:
-    """Return what a device has been told."""
+    """Return the settings of a device."""
     return _devices.setdefault((kind, index), Deferred(f"{kind}:{index}"))

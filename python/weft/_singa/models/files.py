@@ -1,7 +1,7 @@
 """State files: arrays in an npz, their descriptions in a JSON, both in a zip. They are SINGA's, which reads them, and more.
 
 SINGA looks at arrays of two kinds, the model's and auxiliary ones. Those of a third kind, which optimizers keep, it passes over, and
-likewise the one description that belongs to no array: whatever is no array.
+likewise the one description without an array: it has all other values.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _FORMAT, _VERSION = "weft model states", 2
 _MODEL, _AUX, _OTHER = 0, 1, 2
 #: SINGA's numbers of dtypes.
 _DTYPES = {"float32": 0, "float16": 1, "int32": 2, "int8": 3, "float64": 4, "uint8": 5}
-#: What reading a zip or an npz that is cut short, or was changed, raises.
+#: The errors of reading a zip or an npz that is cut short, or was changed.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OSError, NotImplementedError)
 
-#: Suffixes of formats that a state file has not, and what writes and reads them.
+#: Suffixes of formats that a state file has not, and the functions that write and read them.
 _OTHERS = {
     **dict.fromkeys(
         (".safetensors", ".npz"), ("weft.save(path, **net.get_states())", "net.set_states(weft.load(path))")
@@ -47,7 +47,7 @@ Arrays = dict[str, "npt.NDArray[Any]"]
 
 
 def check_suffix(path: str | os.PathLike[str]) -> None:
-    """Raise ArgumentValueError for a file whose suffix is that of another format."""
+    """Raise ArgumentValueError for a file with the suffix of another format."""
     other = _OTHERS.get(Path(path).suffix)
     if other is not None:
         raise ArgumentValueError(
@@ -57,7 +57,7 @@ def check_suffix(path: str | os.PathLike[str]) -> None:
 
 
 def write(path: str | os.PathLike[str], groups: dict[str, Arrays], plain: dict[str, dict[str, Any]]) -> None:
-    """Write groups of arrays, and groups of what JSON holds, to a file, which appears when it is whole.
+    """Write groups of arrays, and groups of JSON's values, to a file, which appears when it is whole.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def write(path: str | os.PathLike[str], groups: dict[str, Arrays], plain: dict[s
 
 
 def _npz(arrays: Arrays) -> bytes:
-    """Return what `numpy.savez` writes, which takes no array of the name "file"."""
+    """Return the bytes that `numpy.savez` would write, also for an array of the name "file", which it does not take."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
         for name, array in arrays.items():
@@ -110,7 +110,7 @@ def _npz(arrays: Arrays) -> bytes:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Arrays], dict[str, dict[str, Any]]]:
-    """Return what `write` has written, or what SINGA has.
+    """Return the groups of a file, which `write` has written, or SINGA.
 
     Raises
     ------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._engine.labels import Device
 
-#: By kind of device and its number: a seed, if one was set, and what was made of it, by engine.
+#: By kind of device and its number: a seed, if one was set, and its generators, by engine.
 _seeds: dict[tuple[str, int], Any] = {}
 _made: dict[tuple[str, int], tuple[Engine, Generator]] = {}
 

@@ -1,6 +1,6 @@
 """Labels that lie in the host's memory: a class that does not exist is refused where a batch is handed over.
 
-Once it is an array of weft's, a label is looked at by an op, and one out of range fails the loss and whatever follows from it. A
+Once it is an array of weft's, a label is looked at by an op, and one out of range fails the loss and all that follows from it. A
 batch of NumPy's or torch's is there to be looked at. How many classes there are is known where the loss is computed, or recorded;
 calls with labels of that shape in that place are compared with it from then on.
 """
@@ -35,11 +35,11 @@ class Handed:
     Parameters
     ----------
     kind : str
-        What is run.
+        The kind of the call.
     arrays : dict of int or str to (object, numpy.ndarray)
-        By the argument's place or name, what the model sees, and the integers.
+        By the argument's place or name, the model's view of it, and the integers.
     bounds : dict of (str, int or str, tuple of int) to int
-        What is known of earlier calls.
+        The facts of earlier calls.
     """
 
     def __init__(self, kind: str, arrays: dict[int | str, tuple[object, Labels]], bounds: Bounds) -> None:
@@ -65,7 +65,7 @@ HANDED: ContextVar[Handed | None] = ContextVar("weft.model.labels", default=None
 
 
 def on_host(given: Mapping[int | str, Any], seen: Mapping[int | str, Any]) -> dict[int | str, tuple[object, Labels]]:
-    """Return the integers among inputs that lie in the host's memory, by their places or names, with what the model sees of them.
+    """Return the integers among inputs that lie in the host's memory, by their places or names, with the model's view of them.
 
     Examples
     --------

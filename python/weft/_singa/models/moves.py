@@ -54,7 +54,7 @@ def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
 
 
 def become_like(x: NDArray, other: NDArray) -> None:
-    """Put a tensor on memory for the shape, the dtype and the device of another one, with whatever values.
+    """Put a tensor on memory for the shape, the dtype and the device of another one, with undefined values.
 
     Examples
     --------
@@ -77,10 +77,10 @@ def _put(x: NDArray, there: NDArray, *, is_leaf: bool) -> None:
     if not is_leaf:
         x._become(there)
         return
-    check_differentiable(there, f"a tensor whose gradient is wanted, of shape {x.shape},")
+    check_differentiable(there, f"a tensor with a wanted gradient, of shape {x.shape},")
     own, stores = weakref.ref(x), is_stored(x)
     try:
-        tape_forget(x)  # by the core's calls, in which no interrupt comes
+        tape_forget(x)  # by the core's calls, without a place for an interrupt
         x._become(there)
     finally:
         tape_leaf(x, own, stores)  # here, or there still

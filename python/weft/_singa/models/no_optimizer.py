@@ -8,12 +8,12 @@ from weft.errors import ModelError
 
 
 class NoOptimizer:
-    """Says, where it is called, what to do.
+    """Says, when it is called, how to set an optimizer.
 
     Parameters
     ----------
     model : str
-        What the model is called.
+        The model's name.
     """
 
     def __init__(self, model: str) -> None:

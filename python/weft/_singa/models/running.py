@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weft._program.function import ProgramFunction
     from weft._singa.models.labels import Bounds
 
-#: The models whose methods run in this context: what they call of their own is plain Python.
+#: The models with a method that runs in this context: their calls of other methods are plain Python.
 _running: ContextVar[tuple[int, ...]] = ContextVar("weft.model.running", default=())
 
 
@@ -39,11 +39,11 @@ class Runs:
     Attributes
     ----------
     functions : dict of (str, bool) to ProgramFunction
-        By what is run, and whether op by op.
+        By the kind of the call, and whether op by op.
     times : dict of str to Times
-        By what was run.
+        By the kind of the call.
     bounds : dict of (str, int or str, tuple of int) to int
-        How many classes there are for labels in a place, of a shape, by what was run.
+        How many classes there are for labels in a place, of a shape, by the kind of the call.
     """
 
     def __init__(self, title: str) -> None:
@@ -63,7 +63,7 @@ class Runs:
         return found
 
     def timed(self, kind: str, run: Callable[[], Any], given: tuple[Any, ...], places: set[str]) -> Any:
-        """Return what `run` returns; its ops are timed if the device of the first array was told so."""
+        """Return the results of `run`; its ops are timed if the device of the first array was told so."""
         x = next((each for each in given if isinstance(each, NDArray)), None)
         device = None if x is None else x.device
         deferred = deferred_of("cpu" if device is None else device.kind, 0 if device is None else device.index)

@@ -39,7 +39,7 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
 class Tensor(NDArray):
     """An array with a name, made by its shape and given values in place.
 
-    It is an `NDArray`, and results of what is computed from it are. Inputs and parameters of models are tensors, which
+    It is an `NDArray`, and so are results that are computed from it. Inputs and parameters of models are tensors, which
     programs read and change where they lie. `to_device`, `to_host`, `to_type` and `reset_like` change the tensor itself, as
     SINGA's do: its elements lie in other memory then, and programs that were recorded with it are recorded anew.
 
@@ -59,7 +59,7 @@ class Tensor(NDArray):
         Whether it is a parameter, which `weft.autograd.backward` yields with its gradient, and which optimizers update. A
         tensor made with ``requires_grad=True`` alone is an input: `weft.autograd.gradients` has its gradient.
     creator : object, optional
-        Ignored: the tape knows what made an array.
+        Ignored: the tape knows the maker of an array.
     name : str, optional
         The name. A layer gives its parameters their names.
 
@@ -75,7 +75,7 @@ class Tensor(NDArray):
     """
 
     name: str | None = None
-    #: Whether it is what a model has returned, and so no state of a layer that keeps it.
+    #: Whether it is a model's result, and so no state of a layer that keeps it.
     _is_result = False
 
     def __new__(
@@ -104,7 +104,7 @@ class Tensor(NDArray):
 
     @property
     def data(self) -> NDArray:
-        """The tensor itself: there is nothing behind it. What is assigned overwrites its elements, so ``p.data += x`` works."""
+        """The tensor itself: there is nothing behind it. An assignment overwrites its elements, so ``p.data += x`` works."""
         return self
 
     @data.setter
@@ -271,7 +271,7 @@ class Tensor(NDArray):
         Raises
         ------
         CaptureError
-            If this thread records: what is recorded knows the tensor where it is.
+            If this thread records: a recording knows the tensor where it is.
 
         Examples
         --------
@@ -332,7 +332,7 @@ class Tensor(NDArray):
 
 
 def _dtype_among(data: Any, dtype: npt.DTypeLike) -> np.dtype[Any] | None:
-    """Return the dtype of a tensor of these values: arrays of weft's keep theirs where nobody names one."""
+    """Return the dtype of a tensor of these values: arrays of weft's keep theirs unless one is named."""
     return None if isinstance(data, NDArray) and dtype is np.float32 else dtype_of(dtype)
 
 
@@ -364,7 +364,7 @@ def _row(matrix: NDArray, v: NDArray) -> NDArray:
 
 
 def as_results(found: Any) -> Any:
-    """Return what a model returns with its arrays as tensors, on the same memory: with SINGA's methods.
+    """Return a model's results with arrays as tensors, on the same memory: with SINGA's methods.
 
     Examples
     --------

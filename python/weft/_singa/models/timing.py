@@ -31,7 +31,7 @@ def place_outside() -> str:
 
 
 class Times:
-    """Times of what runs again and again.
+    """Times of a method or a graph that runs again and again.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class Times:
         self._ops: dict[tuple[str, str], list[float]] = {}  # by name and place: how many, and nanoseconds
 
     def measure(self, run: Callable[[], T], engine: Engine) -> T:
-        """Return what `run` returns, after its ops have run, and count their times."""
+        """Return the results of `run`, after its ops have run, and count their times."""
         engine.wait_for_all()
         if self._left > 0:
             self._left -= 1
             return run()
         trace = Trace(engine=engine)
         try:
-            with suppress(TraceError):  # somebody records the engine: then there is the time of the whole alone
+            with suppress(TraceError):  # another trace records the engine: then there is the time of the whole alone
                 trace.start()
             start = perf_counter()
             answer = run()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weft._singa.layers.base import Layer
 
     Elements = npt.NDArray[Any]
-    #: What a value there is here: names in the layer, and values.
+    #: The counterparts of a value there: names in the layer, and values.
     Moved = Iterator[tuple[str, Elements]]
 
 
@@ -41,7 +41,7 @@ def _as_it_is(name: str) -> Callable[[Elements], Moved]:
 
 
 def _split(*names: str) -> Callable[[Elements], Moved]:
-    """Return what cuts a matrix, or a vector, into parts with names, and transposes matrices."""
+    """Return a function that cuts a matrix, or a vector, into parts with names, and transposes matrices."""
 
     def moved(x: Elements) -> Moved:
         for name, part in zip(names, np.split(x, len(names)), strict=True):
@@ -51,7 +51,7 @@ def _split(*names: str) -> Callable[[Elements], Moved]:
 
 
 _NORM = {"weight": _as_it_is("scale"), "bias": _as_it_is("bias")}
-#: By the class of a layer: what each of PyTorch's values is here.
+#: By the class of a layer: the counterpart of each of PyTorch's values.
 _MOVES: dict[type[Layer], dict[str, Callable[[Elements], Moved]]] = {
     Linear: {"weight": _transposed("W"), "bias": _as_it_is("b")},
     Conv2d: {"weight": _as_it_is("W"), "bias": _as_it_is("b")},
@@ -101,7 +101,7 @@ def moved(net: Layer, states: Mapping[str, Any]) -> dict[str, Elements]:
             if prefix + name in given and prefix + name not in used:
                 used.add(prefix + name)
                 found |= {prefix + own: value for own, value in move(given[prefix + name])}
-        if isinstance(layer, RNN):  # whose one bias is the sum of PyTorch's two
+        if isinstance(layer, RNN):  # its one bias is the sum of PyTorch's two
             for name, value in given.items():
                 theirs = name.removeprefix(prefix)
                 if name.startswith(f"{prefix}bias_hh") and theirs.replace("_hh", "_ih") in (moves or {}):

@@ -22,7 +22,7 @@ class EMA:
     Parameters
     ----------
     parameters : Layer, or dict of str to NDArray
-        What is averaged: a compiled model, or some of its ``get_params()``. Averages begin as the parameters are.
+        The parameters to average: a compiled model, or some of its ``get_params()``. Averages begin as the parameters are.
     decay : float, default: 0.999
         How much of them is kept.
 
@@ -70,7 +70,7 @@ class EMA:
 
     @contextlib.contextmanager
     def applied(self) -> Generator[None]:
-        """Let the parameters be the averages in a block, as for an evaluation, and what they were after it."""
+        """Let the parameters be the averages in a block, as for an evaluation, and their own values again after it."""
         with no_grad():
             kept = {name: each.copy() for name, each in self._parameters.items()}
         self._write(self.averages)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class Optimizer:
     """The base of all optimizers: it applies gradients to parameters, in place.
 
-    Subclasses define `apply`. What they keep for each parameter they name in `slots`, and find by `slot`; numbers that may
-    be schedules they enter by `schedule`, and find by `value`. Both are arrays that are changed in place, so a recorded step
-    goes on with what they are.
+    Subclasses define `apply`. They name states of parameters in `slots`, and find them by `slot`; numbers that may be
+    schedules they enter by `schedule`, and find by `value`. Both are arrays that are changed in place, so a recorded step
+    goes on with their values.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class Optimizer:
     NDArray([ 0.5, -1.5])
     """
 
-    #: What is kept for each parameter, of its shape, zeros at first: SINGA's names of the dicts.
+    #: The states of each parameter, of its shape, zeros at first: SINGA's names of the dicts.
     slots: tuple[str, ...] = ()
-    #: Whether the weight decay is added to gradients, and so goes into what is kept of them.
+    #: Whether the weight decay is added to gradients, and so goes into the states.
     _decays_gradients = True
 
     def __init__(self, lr: float | DecayScheduler, dtype: npt.DTypeLike = np.float32) -> None:
@@ -88,11 +88,11 @@ class Optimizer:
         Parameters
         ----------
         name : str
-            The name, by which `value` finds it.
+            The name for `value`.
         value : float or DecayScheduler
-            A finite number, or what says which it is at each step.
+            A finite number, or the rule for it at each step.
         least, below : float, optional
-            What it must be at least, and what it must be below: where it is entered first, this says so for good.
+            Its least value, and a bound that it must stay below: those of the first entry hold for good.
         """
         among = self._ranges.setdefault(name, Range(least, below))
         found = as_schedule(f"{type(self).__name__}: {name}", value, among)
@@ -104,7 +104,7 @@ class Optimizer:
             self._values[name] = now
 
     def value(self, name: str, like: NDArray) -> NDArray:
-        """Return what a number is now, in the dtype and on the device of a parameter."""
+        """Return the value of a number now, in the dtype and on the device of a parameter."""
         found = self._values[name]
         if found.dtype != like.dtype:
             found = found.astype(like.dtype)
@@ -136,11 +136,11 @@ class Optimizer:
     # Parameters.
 
     def prepare(self, parameters: Mapping[str, NDArray]) -> None:
-        """Give parameters their names, and make what is kept for them."""
+        """Give parameters their names, and make their states."""
         for name, parameter in parameters.items():
             known = self._names.get(id(parameter))
             if known is not None and known[0]() is parameter and known[1] != name:
-                for kept in self._kept.values():  # what was kept before it had this name
+                for kept in self._kept.values():  # the states under its name of before
                     if known[1] in kept:
                         kept[name] = kept.pop(known[1])
             self._names[id(parameter)] = weakref.ref(parameter), name
@@ -157,7 +157,7 @@ class Optimizer:
         return name
 
     def slot(self, slot: str, param_name: str, param_value: NDArray) -> NDArray:
-        """Return what is kept for a parameter, which is made at the first call."""
+        """Return a state of a parameter; the first call makes it."""
         kept = self._kept[slot]
         found = kept.get(param_name)
         if found is None:
@@ -191,7 +191,7 @@ class Optimizer:
             count += 1
         if not count:
             raise GradientError(
-                "there is nothing to update: what the loss was computed from requires gradients, but stores none. A parameter is "
+                "there is nothing to update: the loss was computed from arrays that require gradients, but store none. A parameter is "
                 "made by weft.tensor.Tensor(shape, stores_grad=True), or p.stores_grad = True"
             )
 
@@ -209,7 +209,7 @@ class Optimizer:
         Parameters
         ----------
         gradients : dict of NDArray to NDArray, or iterable of pairs
-            Parameters and their gradients: what `weft.autograd.gradients`, `clip_grad_norm` or `GradientSum.take` return.
+            Parameters and their gradients, as from `weft.autograd.gradients`, `clip_grad_norm` or `GradientSum.take`.
 
         Examples
         --------
@@ -232,7 +232,7 @@ class Optimizer:
         Parameters
         ----------
         param_name : str
-            The parameter's name, by which its state is kept.
+            The parameter's name, that of its states, too.
         param_value : NDArray
             The parameter.
         param_grad : NDArray
@@ -260,10 +260,10 @@ class Optimizer:
             return gradient + self.value("weight_decay", param_value) * param_value
         return gradient
 
-    # What is saved.
+    # States in files.
 
     def get_states(self) -> dict[str, Any]:
-        """Return what a file has to hold: ``step_counter``, a number, and for each slot a dict of arrays by parameter."""
+        """Return the states for a file: ``step_counter``, a number, and for each slot a dict of arrays by parameter."""
         states: dict[str, Any] = {"step_counter": float(self.step_counter.item())}
         return states | {slot: dict(kept) for slot, kept in self._kept.items() if kept}
 
@@ -289,7 +289,7 @@ class Optimizer:
                     )
 
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Take over what `get_states` has returned, in place; an error, and nothing changed, if it does not fit."""
+        """Take over the result of `get_states`, in place; an error, and nothing changed, if it does not fit."""
         self.check_states(states)
         if "step_counter" in states:
             write(self.step_counter, namespace.full_like(self.step_counter, float(states["step_counter"])), 0)
@@ -310,7 +310,7 @@ refuse(Optimizer, INSTEAD_OF_OPTIMIZERS)
 def pairs_of(
     name: str, gradients: Mapping[NDArray, NDArray] | Iterable[tuple[NDArray, NDArray]]
 ) -> list[tuple[NDArray, NDArray]]:
-    """Return parameters and gradients as pairs; ArgumentTypeError, with the name of who takes them, if they are none."""
+    """Return parameters and gradients as pairs; ArgumentTypeError, with the name of the caller, if they are none."""
     given: Any = gradients
     found: list[Any] = list(given.items() if hasattr(given, "items") else given)
     for each in found:
@@ -324,7 +324,7 @@ def pairs_of(
 def _is_pair(x: Any) -> bool:
     if not isinstance(x, tuple):
         return False
-    parts: list[Any] = list(x)  # pyright: ignore[reportUnknownArgumentType] # whatever they are
+    parts: list[Any] = list(x)  # pyright: ignore[reportUnknownArgumentType] # items of any type
     return [isinstance(each, NDArray) for each in parts] == [True, True]
 
 

@@ -26,7 +26,7 @@ class Buckets:
         self._waiting: dict[str, list[tuple[NDArray, NDArray]]] = {}
 
     def add(self, parameter: NDArray, gradient: NDArray) -> Iterator[list[tuple[NDArray, NDArray]]]:
-        """Put a parameter's gradient in, and yield what is full then."""
+        """Put a parameter's gradient in, and yield a bucket that is full then."""
         if gradient.size > self._threshold:
             yield [(parameter, gradient)]
             return
@@ -37,7 +37,7 @@ class Buckets:
             yield self._waiting.pop(kind)
 
     def rest(self) -> Iterator[list[tuple[NDArray, NDArray]]]:
-        """Yield what is left."""
+        """Yield the buckets that are left."""
         while self._waiting:
             yield self._waiting.pop(next(iter(self._waiting)))
 
@@ -56,7 +56,7 @@ def flat(arrays: Sequence[NDArray]) -> NDArray:
 
 
 def pieces(joined: NDArray, like: Sequence[NDArray]) -> Iterator[NDArray]:
-    """Yield views of what `flat` has made, in the shapes that the arrays had.
+    """Yield views of the result of `flat`, in the shapes that the arrays had.
 
     Examples
     --------

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from weft._core import NDArray
 
 
-def _positive(name: str, value: object, what: str = "number") -> float:
+def _positive(name: str, value: object, noun: str = "number") -> float:
     number = as_number(name, value)
     if not (math.isfinite(number) and number > 0):
-        raise ArgumentValueError(f"{name} is a positive {what}, not {value}")
+        raise ArgumentValueError(f"{name} is a positive {noun}, not {value}")
     return number
 
 
@@ -41,7 +41,7 @@ class StepDecay(DecayScheduler):
     step_size : int or sequence of int
         After how many steps it is multiplied, again and again; or the steps after which it is, each once.
     gamma : float, default: 0.1
-        By what.
+        The factor.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class WarmUp(DecayScheduler):
     Parameters
     ----------
     after : float or DecayScheduler
-        What comes after, counted from its own step 0.
+        The schedule after that, counted from its own step 0.
     warmup_steps : int
         Over how many steps it rises.
     start_value : float, default: 0
@@ -150,7 +150,7 @@ class OneCycle(DecayScheduler):
     total_steps : int
         How many steps there are.
     pct_start : float, default: 0.3
-        The share of them in which it rises.
+        The share of them with a rising rate.
     div_factor, final_div_factor : float, default: 25, 10000
         As above.
 

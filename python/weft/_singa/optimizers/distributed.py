@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Reduce: TypeAlias = Callable[[NDArray], NDArray]
 
-#: Elements of a bucket, if nobody says otherwise: SINGA's, 8 MiB of single precision.
+#: Elements of a bucket by default: SINGA's, 8 MiB of single precision.
 THRESHOLD = 2097152
 
 
@@ -43,9 +43,9 @@ class DistOpt(Optimizer):
     Parameters
     ----------
     opt : Optimizer, optional
-        What applies the gradients; ``SGD()`` by default.
+        The optimizer that applies the gradients; ``SGD()`` by default.
     nccl_id, local_rank, world_size : optional
-        SINGA's way to say who the ranks are, which MPI says here: the last two must agree with it, the first must be None.
+        SINGA's way to name the ranks, which MPI names here: the last two must agree with it, the first must be None.
     buffSize : int, default: 4194304
         The most elements of a bucket.
     communicator : weft.distributed.Communicator, optional
@@ -101,16 +101,16 @@ class DistOpt(Optimizer):
         self._known: set[str] = set()
         #: Which partition the next partial update sends.
         self.partial = 0
-        #: What sparse updates have not sent yet, by bucket.
+        #: Gradients that sparse updates have not sent yet, by bucket.
         self.gradAccumulation: list[NDArray] = []
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the wrapped optimizer has: its numbers, its slots, its names of parameters."""
+        """Return an attribute of the wrapped optimizer: its numbers, its slots, its names of parameters."""
         if name == "opt":  # before there is one
             raise AttributeError(name)
         return getattr(self.opt, name)
 
-    # What the wrapped one does.
+    # The wrapped one's part.
 
     @property
     def lr(self) -> DecayScheduler:
@@ -154,7 +154,7 @@ class DistOpt(Optimizer):
         return self.opt.get_states()
 
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Take over what `get_states` has returned."""
+        """Take over the result of `get_states`."""
         self.opt.set_states(states)
 
     def prepare(self, parameters: Mapping[str, NDArray]) -> None:
@@ -209,7 +209,7 @@ class DistOpt(Optimizer):
         self._fused(tensor, lambda joined: self._sparse(joined, accumulation, spars, top=topK), send=True)
 
     def wait(self) -> None:
-        """Wait until all that was sent is there. Nothing needs it: what reads waits for what it reads."""
+        """Wait until all that was sent is there. Nothing needs it: readers wait for the values that they read."""
         self.communicator.wait()
 
     def _fused(self, arrays: Sequence[NDArray], reduce: Reduce, *, send: bool) -> None:
@@ -310,7 +310,7 @@ class DistOpt(Optimizer):
         topK : bool, default: False
             As above. Only then do messages get smaller: how many elements reach a value is known on each rank alone.
         corr : bool, default: True
-            Whether what is not sent is added to the next step's gradients (error feedback), or dropped.
+            Whether the unsent rest is added to the next step's gradients (error feedback), or dropped.
         """
         _check_share(spars, top=topK)
         at = -1
@@ -326,7 +326,7 @@ class DistOpt(Optimizer):
         self.opt.step()
 
     def _update(self, loss: NDArray, threshold: int, reduce: Reduce, limit: float | None = None) -> None:
-        """Send each bucket as backward fills it, and apply what comes back."""
+        """Send each bucket as backward fills it, and apply the answer."""
         buckets = Buckets(min(as_size("threshold", threshold), self.buffSize))
         self.opt.places.add(place_outside())
         for parameter, gradient in backward(loss):
@@ -373,7 +373,7 @@ class DistOpt(Optimizer):
 
 
 def _check_share(spars: float, *, top: bool) -> None:
-    """Refuse what says of no elements, or not how many, that they are sent."""
+    """Refuse a share of sent elements that is 0, or no number."""
     number = as_number("spars", spars)
     if not (math.isfinite(number) and number > 0) or (top and number > 1):
         raise ArgumentValueError(f"spars is a positive number{', a share of at most 1' * top}, not {spars}")

@@ -24,7 +24,7 @@ _LEAST = 1e-6
 def clip_grad_norm(
     gradients: Mapping[NDArray, NDArray] | Iterable[tuple[NDArray, NDArray]], max_norm: float
 ) -> tuple[Gradients, NDArray]:
-    """Return gradients whose Euclidean norm, over all of them, is at most `max_norm`, and what it was.
+    """Return gradients with a Euclidean norm, over all of them, of at most `max_norm`, and the norm before.
 
     Each is multiplied by ``min(1, max_norm / (norm + 1e-6))``.
 
@@ -70,7 +70,7 @@ def clip_grad_norm(
 
 
 def _wide(x: NDArray) -> NDArray:
-    """Return an array in a dtype whose squares have sums."""
+    """Return an array in a dtype that holds sums of squares."""
     return x.astype("float32") if x.dtype.itemsize < 4 else x  # half precision
 
 
@@ -113,7 +113,7 @@ class GradientSum:
             self._count += 1
 
     def take(self) -> Gradients:
-        """Return the means of what was added, and begin anew."""
+        """Return the means of the added gradients, and begin anew."""
         if self._count is None:
             raise ArgumentValueError("GradientSum.take: nothing was added: add(autograd.gradients(loss)) comes first")
         with no_grad():

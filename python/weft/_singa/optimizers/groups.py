@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class ParamGroups(Optimizer):
-    """Several optimizers as one: each parameter goes to the first whose pattern its name matches.
+    """Several optimizers as one: each parameter goes to the first with a pattern that its name matches.
 
     So a rate, a weight decay or the whole rule is that of a group: biases and scales without decay, say, or a network taken over
-    that learns slower than what is new.
+    that learns slower than new parts.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ParamGroups(Optimizer):
         )
 
     def prepare(self, parameters: Mapping[str, NDArray]) -> None:
-        """Give parameters their names, and make what is kept for them."""
+        """Give parameters their names, and make their states."""
         parts: dict[str, dict[str, NDArray]] = {pattern: {} for pattern in self.groups}
         for name, parameter in parameters.items():
             parts[self.group_of(name)][name] = parameter
@@ -96,7 +96,7 @@ class ParamGroups(Optimizer):
         raise AttributeError(f'each group has a rate of its own: optimizer.groups["*"].lr = {value!r}')
 
     def get_states(self) -> dict[str, Any]:
-        """Return what a file has to hold: the number of steps, and slots named by group."""
+        """Return the states for a file: the number of steps, and slots named by group."""
         states: dict[str, Any] = {"step_counter": float(self.step_counter.item())}
         for pattern, optimizer in self.groups.items():
             own = optimizer.get_states()
@@ -110,7 +110,7 @@ class ParamGroups(Optimizer):
             optimizer.check_states(self._part(pattern, states))
 
     def set_states(self, states: Mapping[str, Any]) -> None:
-        """Take over what `get_states` has returned, in place; an error, and nothing changed, if it does not fit."""
+        """Take over the result of `get_states`, in place; an error, and nothing changed, if it does not fit."""
         self.check_states(states)
         super().set_states({name: state for name, state in states.items() if name == "step_counter"})
         for pattern, optimizer in self.groups.items():

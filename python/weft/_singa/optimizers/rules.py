@@ -1,6 +1,6 @@
-"""The rules by which gradients change parameters.
+"""The rules of optimizers: how gradients change parameters.
 
-Each op that changes a parameter, or what is kept for one, reads the gradient. So a step whose gradient has failed is skipped
+Each op that changes a parameter, or a state of one, reads the gradient. So a step with a failed gradient is skipped
 whole, and leaves the last good versions: `weft.Model.recover` makes them the values again.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum, weight decay and Nesterov's look ahead where they are asked for.
 
-    With the gradient g, to which ``weight_decay * p`` is added, the velocity becomes ``v = momentum * v + (1 - dampening) * g``,
+    With ``weight_decay * p`` added to the gradient g, the velocity becomes ``v = momentum * v + (1 - dampening) * g``,
     and the parameter ``p = p - lr * v``; with `nesterov`, ``p - lr * (g + momentum * v)``; without momentum, ``p - lr * g``.
 
     Parameters
@@ -269,7 +269,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is apart from the gradients: ``p`` becomes ``p - lr * weight_decay * p``, beside Adam's step.
+    """Adam with a weight decay apart from the gradients: ``p`` becomes ``p - lr * weight_decay * p``, beside Adam's step.
 
     Of I. Loshchilov and F. Hutter, "Decoupled Weight Decay Regularization" (2019). Parameters but `weight_decay` are those of `Adam`.
 
@@ -309,7 +309,7 @@ class AdamW(Adam):
 
 
 class _Correction(DecayScheduler):
-    """What an average that began at 0 has of its terms: 1 - beta ** t."""
+    """The weight of all terms in an average that began at 0: 1 - beta ** t."""
 
     def __init__(self, beta: DecayScheduler) -> None:
         super().__init__(1 - beta.init_value)

@@ -24,14 +24,14 @@ class Range:
     least : float, optional
         The least of them.
     below : float, optional
-        What they are below.
+        A bound that they stay below.
     """
 
     least: float | None = 0.0
     below: float | None = None
 
     def check(self, name: str, value: object) -> float:
-        """Return the number that a value is; an error with the name of what it is for, if it is none of these."""
+        """Return the number that a value is; an error with the argument's name, if it is none of these."""
         number = as_number(name, value, "a number or an opt.DecayScheduler")
         fits = math.isfinite(number)
         fits = fits and (self.least is None or number >= self.least) and (self.below is None or number < self.below)
@@ -40,7 +40,7 @@ class Range:
         return number
 
     def __str__(self) -> str:
-        """Return what the numbers are, in words."""
+        """Return the range of the numbers, in words."""
         least = "" if self.least is None else f"at least {self.least:g}"
         below = "" if self.below is None else f"below {self.below:g}"
         return " and ".join(filter(None, (least, below))) or "a finite number"
@@ -125,7 +125,7 @@ class ExponentialDecay(DecayScheduler):
     decay_steps : int
         Over how many steps it is multiplied once.
     decay_rate : float
-        By what.
+        The factor.
     staircase : bool, default: False
         Whether it changes after each `decay_steps` steps alone.
 
@@ -160,13 +160,13 @@ def as_schedule(name: str, value: float | DecayScheduler, among: Range) -> Decay
 
 
 def computed(schedule: DecayScheduler, step: NDArray, dtype: npt.DTypeLike) -> NDArray:
-    """Return what a schedule is after so many steps; an error if it answers anything but an array of one element."""
+    """Return the value of a schedule after so many steps; an error if it answers anything but an array of one element."""
     found = schedule(step)
     name = type(schedule).__name__
     if not isinstance(found, NDArray):
         raise ArgumentTypeError(
             f"{name}.call() returns an array, computed from the array that it is given, not {type(found).__name__}: a number "
-            "would stay what it was when a program was recorded"
+            "would stay as it was when a program was recorded"
         )
     if found.size != 1:
         raise ShapeError(f"{name}.call() returns an array of one element, not of shape {found.shape}")

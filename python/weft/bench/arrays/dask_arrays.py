@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-# Dask hands back what it computed: 4 GB, if all of 1,000 sums of a million floats came together.
+# Dask hands back all results: 4 GB, if those of 1,000 sums of a million floats came together.
 _RESULTS = 32
 
 
@@ -39,7 +39,7 @@ class DaskArrays(NumPyArrays):
 
     def values(self, result: Array) -> npt.NDArray[Any]:
         """See `NumPyArrays`."""
-        return np.asarray(self._compute(result)[0])  # what was computed already, it hands back
+        return np.asarray(self._compute(result)[0])  # a computed array is handed back
 
     def push(self, a: Array, b: Array, count: int) -> Sequence[Array]:
         """See `NumPyArrays`."""

@@ -33,7 +33,7 @@ class Functions(NamedTuple):
     conv : callable
         Of data (N, C, H, W), weights (O, C, K, K), a stride and a padding.
     value_and_slopes : callable
-        What makes of a function of a list of arrays, and of others, one that returns its value and the gradients of the list.
+        Makes of a function of a list of arrays, and of others, one that returns its value and the gradients of the list.
     """
 
     tanh: Callable[[Any], Any]

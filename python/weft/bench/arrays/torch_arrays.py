@@ -60,7 +60,7 @@ class CompiledTorchArrays(TorchArrays):
             return torch.nn.functional.conv2d(x, weight, stride=stride, padding=padding)
 
         def compiled(function: Called) -> Called:
-            """Forget what was compiled before."""
+            """Forget earlier compilations."""
             dynamo: Any = import_module("torch._dynamo")
             dynamo.reset()
             found: Called = torch.compile(function)

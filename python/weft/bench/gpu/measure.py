@@ -33,8 +33,8 @@ def measure(setup: Setup, lines: Sequence[Line], write: Callable[[dict[str, str]
     lines : sequence of Line
         Which.
     write : callable
-        Called before and after each line, with the lines that came to no result until then, of which one that has just
-        begun is one: what was measured stays, and what hung is told, should a device never answer.
+        Called before and after each line, with the lines without a result until then, also one that has just begun: figures
+        stay, and a line that hung is told, should a device never answer.
 
     Returns
     -------
@@ -71,8 +71,8 @@ def _within(seconds: float) -> Generator[None]:
 
     before, timer = signal.signal(signal.SIGALRM, late), (0.0, 0.0)
     try:
-        # A line before this one may have been deaf to the signal for longer than what was left. Again each second, as what
-        # is raised in a finalizer goes no further.
+        # A line before this one may have been deaf to the signal for longer than the time left. Again each second, as an
+        # exception in a finalizer goes no further.
         timer = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), 1.0)
         yield
     finally:

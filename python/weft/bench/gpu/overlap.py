@@ -23,7 +23,7 @@ _PINNED, _PAGEABLE = "overlap", "overlap pageable"
 FRESH, BUFFERS, BY_HAND = "weft", "weft, three buffers", "CuPy, streams and events by hand"
 _STAGES = ("copy in", "compute", "copy out")
 _PIPELINE = "pipeline"
-#: Both directions at the same time are slower than either alone, and they are what a pipeline does: its kernels take a little
+#: Both directions at the same time are slower than either alone, and a pipeline uses both: its kernels take a little
 #: longer than a copy alone, so that the longest stage is one that the pipeline can keep to.
 _COMPUTE_OVER_COPY = 1.1
 

@@ -31,7 +31,7 @@ class Report:
     settings : Settings
         How large.
     lines : sequence of Line
-        What was measured.
+        The lines with their figures.
     samples : Samples
         The times, and the missing rows.
     problems : dict of str to str

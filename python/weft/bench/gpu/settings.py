@@ -19,7 +19,7 @@ class Settings:
         Of the pipeline. A pipeline of three stages that hides all it can takes two chunks longer than the longest
         stage: chunks are many.
     calls : int
-        Calls in a row, from an idle device, of which one sample is the mean.
+        Calls in a row, from an idle device; one sample is their mean.
     launches : int
         Launches behind a gate, each with an event behind it: together fewer than the 1,024 that a device's queue holds, or
         the driver would wait for the device.
@@ -34,10 +34,10 @@ class Settings:
     kernel_us : float
         How long each of those is to take, and one of the pipeline at least.
     rounds : int or None
-        What a kernel computes per element; None finds out how much fills its time.
+        Rounds of a kernel's computation per element; None finds out how many fill its time.
     run_s : float
-        Seconds that all lines may take together. Of these a line leaves a tenth to each of those after it; what it has
-        measured until then stays.
+        Seconds that all lines may take together. Of these a line leaves a tenth to each of those after it; its
+        figures until then stay.
     measures : bool
         Whether the figures mean anything.
     """

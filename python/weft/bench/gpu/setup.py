@@ -93,7 +93,7 @@ class Line:
     key : str
         Its name on the command line.
     tables : tuple of Table
-        What it measures.
+        Its tables.
     bounds : callable
         Returns the promises, for these sizes.
     prepare : callable

@@ -82,7 +82,7 @@ def measure(threads: int, reps: int, pythons: Mapping[str, str | None], cases: S
     pythons : mapping of str to str
         The interpreter of each library in `PEERS`; by default this one, if it has what that needs.
     cases : sequence of str
-        What is timed.
+        The cases to time.
     """
     from weft._nn.onednn import onednn  # noqa: PLC0415 - opened for this alone
 

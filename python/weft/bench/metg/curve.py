@@ -57,7 +57,7 @@ def metg(points: Sequence[Point], efficiency: float = 0.5) -> float | None:
     points : sequence of Point
         The shortest first.
     efficiency : float, default: 0.5
-        What is asked for.
+        The efficiency to look for.
 
     Examples
     --------

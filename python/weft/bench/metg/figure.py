@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from weft.bench.metg.measuring import Curves
 
-#: What the picture may be written as. Paul Tol's "bright" scheme, which suits colour-blind readers, too.
+#: Paul Tol's "bright" scheme, which suits colour-blind readers, too.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#000000")
 
 
@@ -21,9 +21,9 @@ def draw(path: Path, curves: Curves) -> None:
     Parameters
     ----------
     path : Path
-        Where to; the suffix says in which format.
+        The file; the suffix says its format.
     curves : Curves
-        What was measured.
+        The measured curves.
     """
     widths = [width for width in curves.settings.widths if any(grid.width == width for grid in curves.grids())]
     rows = [[grid for grid in curves.grids() if grid.width == width] for width in widths]

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _ELSEWHERE = "not timed here: benches/metg.py in a checkout does"
 #: The best of so many runs is a repetition's.
 RUNS = 3
-#: Digits of a call whose work is the peak: long enough that the call itself, and when the threads start, is nothing.
+#: Digits of a call that reaches the peak: long enough that the call itself, and when the threads start, is nothing.
 _PEAK_DIGITS = 500_000
 _PEAK_ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is run."""
+    """The choice of runs."""
 
     patterns: tuple[str, ...] = PATTERNS
     widths: tuple[int, ...] = (2, 16)
@@ -86,7 +86,7 @@ OUTSIDE = Additions(
 
 @dataclass(slots=True)
 class Curves:
-    """What was measured."""
+    """The measured curves."""
 
     settings: Settings
     #: Digits that one thread reads in a nanosecond while all others do, too: the best of all repetitions.
@@ -133,11 +133,11 @@ def measure(settings: Settings, native: NativeOps, additions: Additions = OUTSID
     Parameters
     ----------
     settings : Settings
-        What is run.
+        The choice of runs.
     native : NativeOps
-        Whose kernel the tasks call.
+        The library with the tasks' kernel.
     additions : Additions
-        What is timed beside.
+        Further lines to time.
 
     Raises
     ------

@@ -20,7 +20,7 @@ class Report:
     Parameters
     ----------
     curves : Curves
-        What was measured.
+        The measured curves.
     machine : dict of str to str
         Where.
     """

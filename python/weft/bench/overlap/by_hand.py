@@ -24,7 +24,7 @@ class ThreadsPipeline:
     Parameters
     ----------
     chunks : Chunks
-        What it works on.
+        The data.
     """
 
     name = "NumPy, threads by hand"

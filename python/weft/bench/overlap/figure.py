@@ -21,11 +21,11 @@ def draw(path: Path, found: Sequence[Overlap], title: str) -> None:
     Parameters
     ----------
     path : Path
-        The file; its suffix says in which format.
+        The file; its suffix says the format.
     found : sequence of Overlap
-        What was measured.
+        The figures.
     title : str
-        What stands above.
+        The title.
     """
     figure = need("matplotlib.figure").Figure(figsize=(9, 1.2 + 0.9 * len(found)), layout="constrained")
     axes = figure.subplots()

@@ -97,7 +97,7 @@ class WeftPipeline:
     Parameters
     ----------
     chunks : Chunks
-        What it works on.
+        The data.
     engine : Engine
         Which schedules it; the pipeline closes it.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from weft.bench.scale.model import Algorithm, Link
 
-#: What the picture may be written as. Paul Tol's "bright" scheme, which suits colour-blind readers, too.
+#: Paul Tol's "bright" scheme, which suits colour-blind readers, too.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44")
 _LOSSES = {"bandwidth": "last bucket and bandwidth", "latency": "latency", "stragglers": "stragglers"}
 
@@ -26,11 +26,11 @@ def draw(
     Parameters
     ----------
     path : Path
-        Where to; the suffix says in which format.
+        The file; the suffix says its format.
     measured : sequence of (int, int, float)
         Ranks, bytes and seconds of all-reduces; none where links were given.
     links : dict
-        What they are taken for, by algorithm.
+        The links that follow from them, by algorithm.
     rows : sequence of dict
         A step on so many ranks, as ``weft bench scale --json`` tells it.
     """

@@ -56,7 +56,7 @@ def fit(algorithm: Algorithm, measured: Sequence[tuple[int, int, float]]) -> tup
     Parameters
     ----------
     algorithm : {"ring", "tree"}
-        What they are taken for.
+        The algorithm of the calls.
     measured : sequence of (int, int, float)
         Ranks, bytes and seconds.
 
@@ -138,7 +138,7 @@ def step(
     Parameters
     ----------
     network : Network
-        What is trained.
+        The network to train.
     link, algorithm
         How gradients are reduced.
     ranks : int

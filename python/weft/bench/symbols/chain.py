@@ -25,7 +25,7 @@ def timed(library: str, ops: int) -> dict[str, float]:
     Parameters
     ----------
     library : {'weft', 'mxnet'}
-        Whose symbols.
+        The library of the symbols.
     ops : int
         The length of the chain.
 
