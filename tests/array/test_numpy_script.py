@@ -173,7 +173,7 @@ def test_a_place_that_does_not_exist() -> None:
             each.wait_to_read()
     with pytest.raises(ValueError, match="whole number"):
         weft.zeros(3, dtype="int8").view("int16")
-    with pytest.raises(ValueError, match="one after the other"):
+    with pytest.raises(ValueError, match="one element after the other"):
         x[:, ::2].view("int8")
     with pytest.raises(ValueError, match="kth"):
         weft.zeros(3).partition(3)

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 use weft_array::{
-    Array, ArrayError, DType, Layout, Operand, Scalar, StridedLoop, copy_loop, push_elementwise, push_matmul,
-    push_reduce,
+    Array, ArrayError, DType, Layout, Operand, Scalar, StridedLoop, cast_loop, copy_loop, push_elementwise,
+    push_matmul, push_reduce,
 };
 use weft_engine::{Engine, PushOptions, Settings, Wait};
 
@@ -84,4 +84,34 @@ fn a_loop_of_too_many_operands() {
     // SAFETY: it touches nothing.
     let kernel = unsafe { StridedLoop::new(never, std::ptr::null_mut(), &[DType::UInt8; 8], &[DType::UInt8]) };
     assert!(kernel.is_none());
+}
+
+#[test]
+fn an_input_that_is_the_output_as_other_elements() {
+    let engine = engine();
+    let wide = array(&engine, &[4], DType::Float64);
+    let narrow = |size: i64| {
+        let layout = Layout { shape: [4].as_slice().into(), strides: [4].as_slice().into(), offset: 0 };
+        let ints = Array::on(wide.buffer().clone(), layout, DType::Int32).expect("inside");
+        let number = [Operand::Scalar(Scalar::Int(size), DType::Int32)];
+        push_elementwise(copy_loop(DType::Int32), &[&ints], &number, PushOptions::default()).expect("it fits");
+        ints
+    };
+    let ints = narrow(7);
+    let kernel = cast_loop(DType::Int32, DType::Float64).expect("a cast of numbers");
+    push_elementwise(kernel, &[&wide], &[Operand::Array(&ints)], PushOptions::default()).expect("it is copied first");
+    assert_eq!(values(&wide), [7.0_f64.to_bits(); 4], "an element was written before it was read");
+    // The same elements are read before they are written, one by one.
+    push_elementwise(copy_loop(DType::Float64), &[&wide], &[Operand::Array(&wide)], PushOptions::default())
+        .expect("it fits");
+    assert_eq!(values(&wide), [7.0_f64.to_bits(); 4]);
+}
+
+/// The bits of four numbers.
+fn values(array: &Array) -> [u64; 4] {
+    array.wait_to_read(&mut Wait::default()).expect("it has run");
+    let start = array.buffer().start().expect("it is there").cast_const();
+    // SAFETY: the bytes of four numbers of an array that was waited for.
+    let number = |at: usize| unsafe { start.add(8 * at).cast::<[u8; 8]>().read() };
+    std::array::from_fn(|at| u64::from_ne_bytes(number(at)))
 }

@@ -22,7 +22,7 @@ from weft._call.views import view
 from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
 from weft._ops.dtypes import astype
 from weft._registry.avals import as_dtype, scalar_dtype
-from weft._registry.levels import is_examples
+from weft._registry.levels import Examples, is_examples
 from weft._registry.op import get_op
 from weft._registry.shapes import as_index, as_shape
 from weft._registry.symbol_hook import compose, is_symbol
@@ -117,11 +117,9 @@ def asarray(
 
 def _is_heard(nest: Any) -> bool:
     """Return whether it holds an array with a gradient for the tape, or one of many examples: then it is a stack."""
-    if is_examples(nest):
-        return True
     if isinstance(nest, NDArray):
         return nest._known and tape_hears((nest,))
-    return isinstance(nest, list | tuple) and any(map(_is_heard, cast("Any", nest)))
+    return isinstance(nest, Examples) or (isinstance(nest, list | tuple) and any(map(_is_heard, nest)))
 
 
 def array(

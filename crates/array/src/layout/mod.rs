@@ -36,30 +36,36 @@ impl Clone for Layout {
 
 /// The same numbers. Up to four are copied one by one, because a vector's own clone takes several times as long.
 #[inline]
-fn copied<T: Copy + Default>(numbers: &SmallVec<[T; 4]>) -> SmallVec<[T; 4]> {
-    if numbers.spilled() {
+fn copied<T: Copy + Default>(numbers: &[T]) -> SmallVec<[T; 4]> {
+    let mut few = [T::default(); 4];
+    if numbers.len() > few.len() {
         return SmallVec::from_slice(numbers);
     }
-    let mut few = [T::default(); 4];
     for (to, from) in few.iter_mut().zip(numbers) {
         *to = *from;
     }
     SmallVec::from_buf_and_len(few, numbers.len())
 }
 
+/// So many zeros. Up to four are there at once.
+#[inline]
+fn zeros(count: usize) -> Strides {
+    if count > 4 { Strides::from_elem(0, count) } else { Strides::from_buf_and_len([0; 4], count) }
+}
+
 impl Layout {
     /// Row after row, from the buffer's start.
     pub fn contiguous(shape: &[usize], item: usize) -> Result<Self, ArrayError> {
+        let shape = copied(shape);
         let too_large = || ArrayError::TooLarge { shape: shape.to_vec(), item };
-        let mut strides = Strides::from_elem(0, shape.len());
-        let mut step = item;
-        for (stride, &length) in strides.iter_mut().zip(shape).rev() {
+        let (mut strides, mut step) = (zeros(shape.len()), item);
+        for (stride, &length) in strides.iter_mut().zip(&shape).rev() {
             *stride = isize::try_from(step).map_err(|_| too_large())?;
             // An axis of length 0 must not hide that the others are too long.
             step = step.checked_mul(length.max(1)).ok_or_else(too_large)?;
         }
         isize::try_from(step).map_err(|_| too_large())?;
-        Ok(Self { shape: Shape::from_slice(shape), strides, offset: 0 })
+        Ok(Self { shape, strides, offset: 0 })
     }
 
     /// Whether it has the other one's shape. Axes are few, and compared one by one.

@@ -249,10 +249,17 @@ impl Storage {
     /// The first byte. Allocates.
     #[inline]
     pub fn start(&self) -> Result<*mut u8, Cause> {
-        if self.is_few { Ok(self.few.0.get().cast()) } else { self.start_of_many() }
+        if self.is_few {
+            Ok(self.few.0.get().cast())
+        } else if let Some(Backing::Own(block)) = self.place().get() {
+            Ok(block.start())
+        } else {
+            self.start_elsewhere()
+        }
     }
 
-    fn start_of_many(&self) -> Result<*mut u8, Cause> {
+    /// The same of bytes that lie nowhere yet, or are others'.
+    fn start_elsewhere(&self) -> Result<*mut u8, Cause> {
         loop {
             if let Some(place) = self.place().get() {
                 return place.start();

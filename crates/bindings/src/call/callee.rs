@@ -231,7 +231,7 @@ impl Callee {
         operands: &[Taken<'_, '_>],
         attributes: &Named<'_, '_>,
     ) -> Known {
-        let facts = self.facts();
+        let mut facts = self.facts();
         if let Some(element) = &facts.element {
             if !attributes.is_empty() || element.nin != kinds.len() {
                 return Known::Nothing;

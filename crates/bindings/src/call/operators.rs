@@ -1,8 +1,8 @@
 //! Operators on arrays: each type slot begins the walk of its op, and ends in Python where the walk does.
 
 use super::alike::Memory;
-use super::callee;
-use super::kind::Taken;
+use super::callee::{self, Callee};
+use super::kind::{Kind, Taken};
 use super::on_device;
 use super::walk::{by_dtype, cast_for, into_itself, operated};
 use crate::array::NDArray;
@@ -76,7 +76,7 @@ pub(crate) fn binary<'py>(
         && !reflected
         && is_square(own, other)
         && let Some(op) = callee::operated(py, Operator::Multiply)
-        && let Some(result) = by_dtype(op, [at_home; 2], own)?
+        && let Some(result) = squared(op, array)?
     {
         if own.tape.is_known() {
             short::note_square(array, &result)?;
@@ -98,6 +98,15 @@ fn is_square(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
     !matches!(dtype, DType::Bool | DType::Complex64 | DType::Complex128)
         && other.cast_exact::<PyInt>().is_ok_and(|number| number.extract::<i64>().is_ok_and(|number| number == 2))
         && !recording::is_open()
+}
+
+/// The product of an array on the host with itself. The first one of a dtype makes the plan that names its loop.
+fn squared<'py>(op: &Bound<'py, Callee>, array: &Bound<'py, NDArray>) -> PyResult<Option<Bound<'py, NDArray>>> {
+    let (own, dtype) = (array.get(), array.get().inner.dtype());
+    if op.get().alike.find(Memory::Host, dtype).is_none() {
+        Callee::plan(op, &[Kind::Array(dtype); 2], None)?;
+    }
+    by_dtype(op, [Taken::Array(array); 2], own)
 }
 
 /// `array (operator)= other`.

@@ -61,6 +61,7 @@ pub(super) fn values(attributes: &Named<'_, '_>) -> Option<Values> {
 }
 
 /// Whether the attributes have these values.
+#[inline]
 pub(super) fn are(attributes: &Named<'_, '_>, known: &Values) -> bool {
     attributes.len() == known.len()
         && attributes.iter().zip(known).all(|((name, value), (known_name, known))| {

@@ -95,6 +95,8 @@ impl Way {
 pub(super) struct Ways {
     by_operands: Table<Vec<Py<Way>>>,
     count: usize,
+    /// The way that was found last: a call is mostly like the one before.
+    last: Option<Py<Way>>,
 }
 
 impl Ways {
@@ -102,19 +104,26 @@ impl Ways {
     #[inline]
     #[allow(clippy::needless_pass_by_value)] // an iterator
     pub(super) fn find<'a>(
-        &self,
+        &mut self,
         py: Python<'_>,
         operands: impl Iterator<Item = (Kind, &'a [usize])> + Clone,
         attributes: &Named<'_, '_>,
     ) -> Option<Py<Way>> {
-        let alike = self.by_operands.get(&hash(operands.clone()))?;
-        let is = |way: &Way| {
-            let mut known = way.operands.iter();
-            operands.clone().all(|(kind, shape)| known.next().is_some_and(|own| own.0 == kind && *own.1 == *shape))
+        let is = |way: &&Py<Way>| {
+            let mut known = way.get().operands.iter();
+            // Axes are few, and compared one by one.
+            operands
+                .clone()
+                .all(|(kind, shape)| known.next().is_some_and(|own| own.0 == kind && own.1.iter().eq(shape)))
                 && known.next().is_none()
-                && way.given.as_ref().is_some_and(|given| are(attributes, given))
+                && way.get().given.as_ref().is_some_and(|given| are(attributes, given))
         };
-        alike.iter().find(|way| is(way.get())).map(|way| way.clone_ref(py))
+        if let Some(last) = self.last.as_ref().filter(is) {
+            return Some(last.clone_ref(py));
+        }
+        let found = self.by_operands.get(&hash(operands.clone()))?.iter().find(is)?;
+        self.last = Some(found.clone_ref(py)); // the one before is in the table: nothing is dropped
+        Some(found.clone_ref(py))
     }
 
     /// Remembers a way. Answers those that are forgotten for it: to drop them may run Python.
@@ -127,6 +136,7 @@ impl Ways {
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.last)?;
         self.by_operands.values().flatten().try_for_each(|way| visit.call(way))
     }
 }
@@ -213,7 +223,7 @@ pub(crate) fn way_of<'py>(
     };
     let attributes = pairs.iter().map(|(name, value)| (name.as_borrowed(), value.as_borrowed())).collect();
     let generation = {
-        let facts = op.get().facts();
+        let mut facts = op.get().facts();
         if let Some(way) = facts.ways.find(op.py(), shown(&outlines), &attributes) {
             return Ok(way);
         }
