@@ -119,7 +119,9 @@ def _is_heard(nest: Any) -> bool:
     """Return whether it holds an array with a gradient for the tape, or one of many examples: then it is a stack."""
     if isinstance(nest, NDArray):
         return nest._known and tape_hears((nest,))
-    return isinstance(nest, Examples) or (isinstance(nest, list | tuple) and any(map(_is_heard, nest)))
+    return isinstance(nest, Examples) or (
+        isinstance(nest, list | tuple) and any(map(_is_heard, cast("list[Any]", nest)))
+    )
 
 
 def array(
