@@ -12,6 +12,7 @@ import os
 import random
 import sys
 import threading
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -44,30 +45,30 @@ LOOKS = ("CALL", "RESUME", "JUMP_BACKWARD", "POP_JUMP_BACKWARD", "SEND")
 table_of: Callable[[CodeType], list[Any]] = dis._parse_exception_table  # type: ignore[attr-defined] # the only reader of it
 
 
+@cache
+def instructions_of(code: CodeType) -> tuple[dict[int, str], dict[int, int]]:
+    """Return the names of a code's instructions, and their handlers, by their offsets."""
+    names = {each.offset: each.opname for each in dis.get_instructions(code)}
+    return names, {offset: entry.target for entry in table_of(code) for offset in range(entry.start, entry.end, 2)}
+
+
 class _Points:
     """Raises at one of the points of what it traces, and counts them."""
 
     def __init__(self, at: int) -> None:
         self.at, self.met = at, 0
-        self._names: dict[CodeType, dict[int, str]] = {}
-        self._handlers: dict[CodeType, dict[int, int]] = {}
 
     def begin(self, frame: FrameType, event: str, _: object) -> Any:
         if event != "call" or not frame.f_code.co_filename.startswith((ROOT, __file__)):
             return None
-        code = frame.f_code
-        if code not in self._names:
-            self._names[code] = {each.offset: each.opname for each in dis.get_instructions(code)}
-            self._handlers[code] = {
-                offset: entry.target for entry in table_of(code) for offset in range(entry.start, entry.end, 2)
-            }
+        names, handlers = instructions_of(frame.f_code)
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        names, before, handler = self._names[code], "RESUME", self._handlers[code].get(frame.f_lasti)
+        before, handler = "RESUME", handlers.get(frame.f_lasti)
 
         def step(frame: FrameType, event: str, _: object) -> Any:
             nonlocal before, handler
             if event == "opcode":
-                present = self._handlers[code].get(frame.f_lasti)
+                present = handlers.get(frame.f_lasti)
                 # The interpreter raises at the instruction before: where another handler is in charge of that one, a
                 # trace cannot stand for it.
                 if before.startswith(LOOKS) and handler == present:

@@ -402,7 +402,7 @@ class Executor:
         --------
         >>> import weft
         >>> print(weft.symbol.exp(weft.symbol.Variable("x"), name="e").simple_bind(x=(4,)).debug_str().splitlines()[-1])
-        Total 1.52588e-05 MB allocated
+        Total 7.62939e-05 MB allocated
         """
         from weft._graph.symbol_summary import planned_bytes  # noqa: PLC0415 - needed for debugging alone
 
