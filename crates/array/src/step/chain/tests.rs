@@ -292,6 +292,7 @@ mod native_code {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "no machine code runs there")]
     fn each_instruction_gives_the_machines_bits() {
         let places = [Place::A, Place::B, Place::Memory, Place::Splat];
         let in_register = |place| matches!(place, Place::A | Place::B);
@@ -323,6 +324,6 @@ mod native_code {
             }
         }
         let wide = Vectors::all().any(|vectors| vectors >= Vectors::Avx2);
-        assert_eq!(compared > 0, wide && cfg!(not(miri)), "{compared} instructions");
+        assert_eq!(compared > 0, wide, "{compared} instructions");
     }
 }
