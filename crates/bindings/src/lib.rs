@@ -154,7 +154,7 @@ mod _core {
         super::call::add_call(module)?;
         super::call::add_array_function(module)?;
         super::interpreter::errors::load(module.py())?;
-        super::interpreter::devices::add(&super::cuda::Cuda);
+        super::interpreter::devices::add("cuda", || &super::cuda::Cuda);
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
         module.add("TAPE_ELSEWHERE", super::hearing::record::Hearing::Elsewhere)?;

@@ -125,9 +125,9 @@ pub(crate) const MANY: usize = 16;
 
 static KINDS: [OnceLock<&dyn Kind>; MANY] = [const { OnceLock::new() }; MANY];
 
-/// Makes a kind known, if none of its name is, and answers whether there was room for it.
-pub(crate) fn add(kind: &'static dyn Kind) -> bool {
-    KINDS.iter().any(|place| place.get_or_init(|| kind).name() == kind.name())
+/// Makes the kind of this name known, if it is not, and answers whether there was room for it.
+pub(crate) fn add(name: &str, kind: impl Fn() -> &'static dyn Kind) -> bool {
+    KINDS.iter().any(|place| place.get_or_init(&kind).name() == name)
 }
 
 /// All kinds.

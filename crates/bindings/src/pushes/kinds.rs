@@ -43,11 +43,11 @@ fn home_of(name: &str, number: u16) -> Option<&'static dyn Home> {
     if let Some(known) = homes.iter().find(|known| known.number == number) {
         return Some(*known);
     }
-    let name: &'static str = name.to_owned().leak();
-    if !devices::add(Box::leak(Box::new(Described { name: kind_of(name) }))) {
+    let kind = kind_of(name);
+    if !devices::add(kind, || Box::leak(Box::new(Described { name: kind.to_owned().leak() }))) {
         return None;
     }
-    let made: &'static KindHome = Box::leak(Box::new(KindHome { name, number }));
+    let made: &'static KindHome = Box::leak(Box::new(KindHome { name: name.to_owned().leak(), number }));
     homes.push(made);
     Some(made)
 }

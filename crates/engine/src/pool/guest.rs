@@ -51,8 +51,6 @@ thread_cell! {
 /// A run of an op by a guest.
 struct Visit<'a, 'b> {
     guest: &'a mut Guest<'b>,
-    /// Whether it was told to go.
-    left: bool,
 }
 
 /// Whether the calling thread runs its op as a guest and is not to stay: its wait is over, it has to look after that,
@@ -66,17 +64,16 @@ pub fn is_called_away(long: bool) -> bool {
     }
     // SAFETY: visit() has put it there, on this thread, and has not returned; what the guest asks runs no op.
     let visit = unsafe { &mut *visit };
-    visit.left = (visit.guest)(long);
-    visit.left
+    (visit.guest)(long)
 }
 
-/// Runs an op that may ask `guest` whether it is called away. Answers whether it was told so, too.
-fn visit<R>(guest: &mut Guest<'_>, run: impl FnOnce() -> R) -> (R, bool) {
-    let mut visit = Visit { guest, left: false };
+/// Runs an op that may ask `guest` whether it is called away.
+fn visit<R>(guest: &mut Guest<'_>, run: impl FnOnce() -> R) -> R {
+    let mut visit = Visit { guest };
     let before = VISIT.with(|place| place.replace((&raw mut visit).cast()));
     let result = run(); // the payload's panics end there
     VISIT.with(|place| place.set(before));
-    (result, visit.left)
+    result
 }
 
 impl Pool {
@@ -115,13 +112,10 @@ impl Pool {
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
         while !guest(false) {
             let Some(op) = self.pull_as_guest(lane.native_queue()) else { return };
-            let (finished, left) = visit(guest, || self.run(op, &deliver, Some(seat)));
+            let finished = visit(guest, || self.run(op, &deliver, Some(seat)));
             // The guest's wait may be over by now: so nothing is pulled in the same turn.
             self.registrar.drive(finished, &mut PullFirst { queue: lane.native_queue(), wanted: false, op: None });
             self.wake_others(lane);
-            if left {
-                return;
-            }
         }
     }
 
