@@ -344,7 +344,7 @@ def test_what_the_driver_refuses_is_put_right_by_an_overwrite(
             continue  # what lies between its elements may have failed, too
         each.array[...] = 5
         assert (each.array.numpy() == 5).all()
-    assert all(re.match(r"op '[\w: ]+'.*, pushed at .*test_cuda_programs.py:\d+", each) for each in told), told
+    assert all(re.match(r"op '[\w: +]+'.*, pushed at .*test_cuda_programs.py:\d+", each) for each in told), told
     del world, each
     with suppress(errors.CudaError, ExceptionGroup):
         engine.wait_for_all(SOON)
