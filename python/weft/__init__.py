@@ -50,21 +50,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from weft import (
     autograd as autograd,
     cuda as cuda,
-    device as device,
     distributed as distributed,
     errors as errors,
     fft as fft,
     graph as graph,
-    initializer as initializer,
-    layer as layer,
     linalg as linalg,
-    model as model,
     nn as nn,
     ops as ops,
-    opt as opt,
     random as random,
     symbol as symbol,
-    tensor as tensor,
 )
 from weft._batch.mapping import vmap as vmap
 from weft._core import (
@@ -115,18 +109,29 @@ from weft.autograd import (
 
 # isort: on
 
+#: SINGA's faces: the first use imports them. Most programs use none.
+_FACES = ("device", "initializer", "layer", "model", "opt", "tensor")
+
 if _TYPE_CHECKING:
-    from weft import mxnet as mxnet
+    from weft import (
+        device as device,
+        initializer as initializer,
+        layer as layer,
+        model as model,
+        mxnet as mxnet,
+        opt as opt,
+        tensor as tensor,
+    )
 
     __version__: str
 else:
 
     def __getattr__(name: str) -> object:
-        """Return `__version__`, as reading it takes as long as half of the import; or `mxnet`, for those alone who read files."""
-        if name == "mxnet":
-            import importlib  # noqa: PLC0415 - as above
+        """Return a face, SINGA's or MXNet's, or `__version__`: reading it takes as long as half of the import."""
+        if name in {*_FACES, "mxnet"}:
+            import importlib  # noqa: PLC0415 - most programs need none
 
-            return importlib.import_module("weft.mxnet")
+            return importlib.import_module(f"weft.{name}")
         if name != "__version__":
             import sys  # noqa: PLC0415 - as above
 
@@ -139,10 +144,15 @@ else:
         found = globals()[name] = version("weft")
         return found
 
+    def __dir__() -> list[str]:
+        """Return the names of the module and those of its faces, imported or not."""
+        return sorted({*globals(), *_FACES})
+
 
 __array_api_version__ = "2024.12"
 # Type checkers go by the imports above, which say once what is public; this is for `from weft import *` and `help`.
-globals()["__all__"] = ["__version__", "__array_namespace_info__", *(name for name in globals() if name[0] != "_")]
+_OWN = ["__version__", "__array_namespace_info__", *_FACES]
+globals()["__all__"] = [*_OWN, *(name for name in globals() if name[0] != "_")]
 
 if _debug_build:
     _warnings.warn(

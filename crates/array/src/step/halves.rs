@@ -323,7 +323,7 @@ unsafe fn widened(
 
 #[cfg(test)]
 mod tests {
-    use super::{multiply, of_single, to_single};
+    use super::{DEPTH, multiply, of_single, to_single};
     use half::f16;
 
     #[test]
