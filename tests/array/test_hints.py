@@ -88,6 +88,10 @@ def test_arguments_of_other_libraries(call: str) -> None:
 def test_arguments_that_have_another_meaning_elsewhere() -> None:
     with pytest.raises(ArgumentTypeError, match=r"view\(\) takes a dtype, and -1 was given: .* write x\.reshape\(-1\)"):
         weft.ones(4).view(-1)
+    with pytest.raises(
+        ArgumentTypeError, match=r"view\(\) takes a dtype, and 2, 2 was given: .* write x\.reshape\(2, 2\)"
+    ):
+        weft.ones(4).view(2, 2)  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match=r"arrays as one list: write weft\.concat\(\[x, y\], axis=0\)"):
         weft.concat(weft.ones(2), weft.ones(2))
     with pytest.raises(ArgumentTypeError, match=r"'in_dims': write in_axes=$"):

@@ -229,16 +229,20 @@ def _partition_in_place(x: Any, *, axis: int, kth: tuple[int, ...]) -> None:
     x[...] = np.partition(x, kth, axis=axis)
 
 
-def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
+def _view(self: NDArray, dtype: npt.DTypeLike | None = None, *lengths: object) -> NDArray:
     """Return the same memory as another array, its bytes read as elements of another dtype.
 
     Parameters
     ----------
     dtype : dtype-like, optional
         By default that of the array.
+    *lengths
+        None: a shape is not taken, as it is by PyTorch's method of the name.
 
     Raises
     ------
+    TypeError
+        If a shape was given.
     ValueError
         If the bytes along the last axis are not a whole number of such elements, or do not lie one after the other; on a
         device with memory of its own also if elements would not lie at multiples of their size.
@@ -249,12 +253,13 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     >>> weft.asarray([1.0], dtype="float32").view("int32")
     NDArray([1065353216], dtype=int32)
     """
+    if lengths or is_index(dtype):
+        given = ", ".join(map(str, (dtype, *lengths)))
+        raise ArgumentTypeError(
+            f"view() takes a dtype, and {given} was given: for another shape write x.reshape({given})"
+        )
     if dtype is None:
         return view(self, self.shape, self.strides)
-    if is_index(dtype):
-        raise ArgumentTypeError(
-            f"view() takes a dtype, and {dtype} was given: for another shape write x.reshape({dtype})"
-        )
     wanted = as_dtype(dtype)
     shape, strides = self.shape, self.strides
     if wanted.itemsize == self.itemsize:
