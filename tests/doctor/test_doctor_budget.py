@@ -131,7 +131,9 @@ def test_the_first_ops_of_each_line_are_checked_whatever_they_cost(clock: Clock)
     with weft.doctor(only="undeclared-write") as report:
         for _ in range(TURNS):
             engine.push(nothing)  # which uses up all the time that there is
-        for turn in range(check._FIRST):
-            engine.push(add if turn == check._FIRST - 1 else nothing)
+        for _ in range(check._FIRST):
+            engine.push(nothing)
+        for turn in range(100):  # of each code, at a line of many
+            engine.push(add if turn == 99 else nothing)
     assert report.checked["ops that were not looked at"] > TURNS // 2
     assert [one.kind for one in report.findings] == ["undeclared-write"]

@@ -7,7 +7,7 @@ import time
 #: The time that checks may take, in times of the script's own, and seconds of the processor that they may take in any case.
 SHARE, GRACE = 2.0, 0.05
 #: Seconds that an op takes to come to a worker, and its end to come back, at most; and of the core around a push that is passed by.
-_HANDED, _TOLD = 1e-4, 1e-6
+_HANDED, _TOLD = 1e-4, 2e-6
 #: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
 #: taken the caches.
 _LOOKED, _COLD = 1.5e-6, 1.5e-5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from weft._core import _watch_drain
@@ -15,14 +16,15 @@ from weft._doctor.frames import globals_of_pusher, locals_of_pusher
 from weft._doctor.memory import Region, Regions
 from weft._doctor.orders import OPS, Logged, logged, thread_name
 from weft._doctor.pushes import Owners, Push
+from weft._doctor.reach import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from weft._doctor.findings import Report
 
-#: Pushes of one line that are checked at any price, and those with a look at names.
-_FIRST, _NAMES = 8, 16
+#: Pushes of one code at one line that are checked at any price, and those with a look at names; and pairs of these that are told apart.
+_FIRST, _NAMES, _CODES = 8, 16, 4096
 #: Ops that are logged, even if their line has been looked at.
 _LOGGED = 2_000
 #: Bytes of an array that is looked at though nothing but the script's names reach it.
@@ -76,12 +78,16 @@ class Checker:
         self._lock, self._inside = threading.RLock(), threading.Lock()
         self._current: Push | None = None
         self._accesses, self._nans = Accesses(), FirstNaNs()
-        self._pushes: dict[int, int] = {}
+        #: How often each code was pushed at each place. The codes are kept, so that no other one has the identity of one.
+        self._pushes: dict[tuple[int, int], int] = {}
+        self._codes: list[object] = []
         self._numbers: Counter[str] = Counter()
         self._patience = _PATIENCE
         self._budget = Budget()
-        #: Whether ops that are not looked at were pushed since the last wait for all; seconds of checks inside the current op.
-        self._passed, self._nested = False, 0.0
+        #: Ops that were not looked at, and whether one was pushed since the last wait for all.
+        self._passed, self._is_behind = 0, False
+        #: Seconds of checks inside the current op.
+        self._nested = 0.0
         self._counts: Counter[str] = Counter()
 
     # The core's calls.
@@ -98,7 +104,7 @@ class Checker:
     ) -> Push | None:
         """Look at the memory before an op. Return None for one that is not looked at."""
         asked = time.perf_counter()
-        due = self._due(place, asked)
+        due = self._due(callable_, place, asked)
         if inside:  # its op runs: a wait for it would not end
             self._counts["pushed inside ops"] += 1
             if not due and self._current is None:
@@ -106,9 +112,9 @@ class Checker:
                 return None
             return self._pushing_inside(Push(callable_, name, place, kind, objects), due, asked)
         if not due:
-            self._counts["ops that were not looked at"] += 1
-            self._numbers[thread_name()] += 1
-            self._passed = True
+            self._passed += 1
+            self._is_behind = True
+            self._numbers[threading.current_thread().name] += 1
             self._budget.pass_by(asked)
             return None
         if not self._lock.acquire(timeout=_PATIENCE):
@@ -141,8 +147,8 @@ class Checker:
         """Wait for the ops that are not looked at. Return the seconds of that which are the script's own."""
         self._drain()
         self._budget.look(self._nans.keep())
-        passed, self._passed = self._passed, False
-        return Budget.work_in(time.perf_counter() - begun) if passed else 0.0
+        was_behind, self._is_behind = self._is_behind, False
+        return Budget.work_in(time.perf_counter() - begun) if was_behind else 0.0
 
     def _pushing_inside(self, push: Push, due: int, asked: float) -> Push:
         """Prepare to look at the memory around an op when it runs, as the one that pushes it goes on."""
@@ -211,12 +217,22 @@ class Checker:
 
     # Around an op.
 
-    def _due(self, place: int, now: float) -> int:
+    def _due(self, callable_: Any, place: int, now: float) -> int:
         """Return how an op that is pushed there is checked: 0 for not at all, 1, or `_NAMES` with a look at all names.
 
-        The first ones are, and later ones as far as there is time.
+        The first ones of each line and code are, and later ones as far as there is time.
         """
-        count = self._pushes[place] = self._pushes.get(place, 0) + 1
+        # This is asked of each push: it has to be short.
+        code = callable_.__code__ if callable_.__class__ is FunctionType else code_of(callable_)
+        key = place, id(code)
+        count = self._pushes.get(key, 0) + 1
+        if count == 1:
+            if len(self._codes) >= _CODES:  # a line that makes a function at each turn
+                key = place, 0
+                count = self._pushes.get(key, 0) + 1
+            else:
+                self._codes.append(code)
+        self._pushes[key] = count
         if count <= _FIRST or count & (count - 1) == 0:
             return _NAMES
         if self._budget.allows(now):
@@ -303,6 +319,7 @@ class Checker:
         self._accesses.finish(report, self.kinds)
         report.count("ops", self._counts.pop("ops", 0))
         report.count("array ops", self._nans.checked)
+        report.count("ops that were not looked at", self._passed)
         for checked, number in self._counts.items():
             report.count(checked, number)
         report.count("ops on devices or that end later", self._nans.unseen)

@@ -35,6 +35,8 @@ _LIMIT, _FIRST, _STRETCH = 300_000, 500, 2_000
 _RECORD, _SHARE = 4e-7, 0.03
 #: Seconds between two looks at how many ops were traced.
 _TICK = 0.005
+#: Seconds of the process for which ops of a trace that is full may pend.
+_PENDING = 0.2
 #: Seconds for which another trace of an engine is left alone at least.
 _YIELDED = 1.0
 
@@ -61,11 +63,13 @@ class _Traced:
         self._left = _LIMIT
         self._size = 0
         self._begun = self._ended = self._resumes = 0.0
-        #: Seconds that the beginning of the trace took.
+        #: Seconds that the beginning of the trace took; and once it is full, ops that were pushed until then, and when that was.
         self._cost = 0.0
+        self._full: tuple[int, float] | None = None
         self._begin(_FIRST)
 
     def _begin(self, size: int) -> None:
+        self._full = None
         started = time.thread_time()
         self.engine._trace_start(size, None, sample=True)
         self._size, self._begun, self._cost = size, time.process_time(), time.thread_time() - started
@@ -91,6 +95,12 @@ class _Traced:
         while self._answers:
             yield Record.read(self._answers.pop(0))
 
+    def _pends(self, now: float) -> bool:
+        """Whether ops of a trace that is full have not run: their times would be missing."""
+        stats = self.engine.stats()
+        self._full = pushed, since = self._full or (stats["pushed"], now)
+        return stats["pushed"] - stats["pending"] < pushed and now - since < _PENDING
+
     def look(self) -> None:
         """Pause where the trace takes too much, and go on where it has paused for long enough."""
         now = time.process_time()
@@ -99,7 +109,7 @@ class _Traced:
                 self._begin(_STRETCH)
             return
         room = self.engine._trace_room()
-        if room is None or room > self._size // 8:
+        if room is None or room > self._size // 8 or self._pends(now):
             return
         size, lasted = self._size, now - self._begun
         pause = self.end() / _SHARE - lasted
