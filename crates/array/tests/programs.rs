@@ -63,8 +63,8 @@ impl World {
 
     /// An array on memory whose values no op has made.
     fn filled_by_someone_else(engine: &Engine, length: usize, number: u8) -> Array {
-        let mut values = vec![u32::from(number); length].into_boxed_slice();
-        let start = NonNull::from(&mut values[0]).cast();
+        let mut values = vec![u32::from(number); length]; // a box would claim its bytes for itself where it is moved
+        let start = NonNull::new(values.as_mut_ptr().cast()).expect("an allocation");
         // SAFETY: the keeper owns the bytes, and nobody else reaches them.
         let buffer = unsafe { Buffer::foreign(engine, start, length * 4, false, Ownership::Owned, Box::new(values)) };
         Array::on(buffer, Layout::contiguous(&[length], 4).expect("small"), DType::UInt32).expect("all of it")

@@ -125,10 +125,10 @@ fn copies_go_to_places_of_their_length() {
 fn nothing_is_put_back_into_memory_that_must_not_change() {
     let (engine, _) = engine();
     let own = filled(&engine, 3, DType::UInt8, 1);
-    let (mut block, mut kept) = (vec![0; 3], Box::new([1_u8; 3]));
-    let start = std::ptr::NonNull::from(kept.as_mut()).cast();
-    // SAFETY: the bytes live as long as the box does, which the buffer keeps.
-    let buffer = unsafe { Buffer::foreign(&engine, start, 3, true, Ownership::Owned, kept) };
+    let (mut block, mut kept) = (vec![0; 3], vec![1_u8; 3]);
+    let start = std::ptr::NonNull::new(kept.as_mut_ptr()).expect("an allocation");
+    // SAFETY: the bytes live as long as the vector does, which the buffer keeps.
+    let buffer = unsafe { Buffer::foreign(&engine, start, 3, true, Ownership::Owned, Box::new(kept)) };
     let fixed = Array::on(buffer, own.layout().clone(), DType::UInt8).expect("it is as long");
     let copied = copy_to_change(&engine, &[&own], std::slice::from_ref(&(0..3)), &mut block).expect("it is there");
     assert!(!put_back(&engine, &[&fixed], &copied, &[7; 3]), "it is read-only");

@@ -16,7 +16,7 @@ from weft._engine.default import get_engine
 from weft._engine.guards import Guard, guarded
 from weft._engine.labels import Device
 from weft._engine.signature import TaskSignature
-from weft._engine.task_bytes import SMALL, Held
+from weft._engine.task_bytes import holding
 from weft._engine.task_call import GuardedCall, TaskCall
 from weft._engine.task_handle import Outcome, TaskHandle, handles_in
 from weft.errors import ArgumentTypeError, ArgumentValueError, UndeclaredAccessWarning
@@ -156,6 +156,9 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
     _warn_of_undeclared(function, label, (*reads, *mutates))
     kinds = list(Access)
     parameters = [(kinds.index(access), parameter, access) for parameter, access in signature.accesses]
+    outside = [(0, each, "reads", Access.READ) for each in reads] + [
+        (1, each, "mutates", Access.MUTATE) for each in mutates
+    ]
 
     @functools.wraps(function)
     def pushed(*args: P.args, **kwargs: P.kwargs) -> TaskHandle[R]:
@@ -169,12 +172,11 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
         for given in handles_in((*args, *kwargs.values()) if kwargs else args):
             variables[0].append(given._variable)
             replaced = True
-        for kind, outside in enumerate((reads, mutates)):
-            for each in outside:
-                variables[kind].append(_tracked(target, each, label, ("reads", "mutates")[kind], kinds[kind]))
+        for kind, each, option, access in outside:
+            variables[kind].append(_tracked(target, each, label, option, access))
         variable, outcome = target.new_variable(label), Outcome()
         variables[2].append(variable)
-        held = Held(arrays) if any(each.nbytes >= SMALL for each in arrays) else None
+        held = holding(arrays)
         guard = Guard(label, variable) if target.check else None
         positional, named = (
             (args, kwargs) if guard is None else guarded(guard, (arrays, shown), (reads, mutates), args, kwargs)

@@ -12,9 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Smaller arrays are not worth the look.
-SMALL = 1 << 12
+_SMALL = 1 << 12
 _pending: dict[int, int] = {}  # calls that hold the memory, by the identity of its owner, which they keep alive
 _lock = threading.RLock()  # reentrant: the collector may end a `Held` under it
+
+
+def holding(arrays: list[Any]) -> Held | None:
+    """Return a hold on the arrays of a call, None if all are small: most are, and the look is paid by each call."""
+    for array in arrays:
+        if array.nbytes >= _SMALL:
+            return Held(arrays)
+    return None
 
 
 class Held:
@@ -36,7 +44,7 @@ class Held:
         self._owners: set[int] = set()
         self.nbytes = 0
         for array in arrays:
-            if array.nbytes < SMALL:
+            if array.nbytes < _SMALL:
                 continue
             key = id(array if isinstance(array, NDArray) else owner_of(array))
             with _lock:

@@ -343,9 +343,9 @@ def reshape(self: NDArray, *shape: Any, order: Order = "C", copy: bool | None = 
             if self._heard:
                 tape_hear_view(_RESHAPE, self, shown)
             return shown
-    from weft._ops.manipulation import reshape as reshaped  # noqa: PLC0415 - the method has its name
+    from weft._ops.manipulation import reshaped  # noqa: PLC0415 - which is a function of arrays
 
-    return reshaped(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+    return reshaped(self, shape[0] if len(shape) == 1 else shape, order, copy)
 
 
 def transpose(self: NDArray, *axes: Any) -> NDArray:

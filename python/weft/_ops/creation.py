@@ -41,6 +41,9 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
+#: Most elements of nested lists.
+_NUMBERS = frozenset({bool, int, float, complex})
+
 
 def asarray(
     obj: ArrayLike,
@@ -117,6 +120,8 @@ def asarray(
 
 def _is_heard(nest: Any) -> bool:
     """Return whether it holds an array with a gradient for the tape, or one of many examples: then it is a stack."""
+    if nest.__class__ in _NUMBERS:
+        return False
     if isinstance(nest, NDArray):
         return nest._known and tape_hears((nest,))
     return isinstance(nest, Examples) or (

@@ -199,7 +199,13 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
     [[0 1 2]
      [3 4 5]]
     """
-    x = as_array(x)
+    if type(x) is NDArray and order == "C" and copy is None:
+        return x.reshape(shape)  # the core finds most views
+    return reshaped(as_array(x), shape, order, copy)
+
+
+def reshaped(x: NDArray, shape: AnyShape, order: Order, copy: bool | None) -> NDArray:
+    """Return the elements in another shape, whatever it takes."""
     if order != "C" and is_first_fastest(x, order):
         return transpose(reshape(transpose(x), as_shape(shape)[::-1], copy=copy))
     if is_symbol(x):

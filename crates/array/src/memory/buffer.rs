@@ -163,7 +163,8 @@ impl Buffer {
     /// # Safety
     ///
     /// The bytes are valid, and may be written to unless `readonly`, for as long as the keeper lives; ops
-    /// alone touch them while these may, and at any time where they are [owned](Ownership::Owned).
+    /// alone touch them while these may, and at any time where they are [owned](Ownership::Owned). The keeper claims no
+    /// more: a `Vec` may be one, a `Box` of the bytes is their only way by Rust's rules.
     #[must_use]
     pub unsafe fn foreign(
         engine: &Engine,
