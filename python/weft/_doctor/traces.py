@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 #: Kinds that a trace shows.
 TIMED = frozenset({"wait-in-loop", "repeated-ops", "short-task", "one-buffer", "too-many-threads"})
 
-#: Ops of one engine that are looked at, those of the first stretch, and of one behind a pause.
-_LIMIT, _FIRST, _STRETCH = 300_000, 500, 2_000
+#: Ops of one engine that are looked at, those of the first stretch, and of one behind a pause, each with twice as many as the last, at most.
+_LIMIT, _FIRST, _STRETCH = 300_000, 500, 8_000
 #: Seconds that a trace takes from an op while it runs, and the part of a run that traces may take, with their beginnings and ends.
 _RECORD, _SHARE = 4e-7, 0.03
 #: Seconds between two looks at how many ops were traced.
@@ -61,7 +61,8 @@ class _Traced:
         #: Seconds of the process without a trace.
         self.paused = 0.0
         self._left = _LIMIT
-        self._size = 0
+        #: Ops of the trace, 0 in a pause; and of the next one.
+        self._size, self._next = 0, _FIRST
         self._begun = self._ended = self._resumes = 0.0
         #: Seconds that the beginning of the trace took; and once it is full, ops that were pushed until then, and when that was.
         self._cost = 0.0
@@ -106,7 +107,7 @@ class _Traced:
         now = time.process_time()
         if not self._size:
             if now >= self._resumes and self._left > 0:
-                self._begin(_STRETCH)
+                self._begin(min(self._next, self._left))
             return
         room = self.engine._trace_room()
         if room is None or room > self._size // 8 or self._pends(now):
@@ -114,7 +115,7 @@ class _Traced:
         size, lasted = self._size, now - self._begun
         pause = self.end() / _SHARE - lasted
         if pause > 0:
-            self._resumes = now + pause
+            self._resumes, self._next = now + pause, min(2 * size, _STRETCH)
         elif self._left > 0:
             self._begin(min(4 * size, self._left))
 
