@@ -21,7 +21,7 @@ that was drawn shows it. Nothing is said of memory that was not looked at; the l
 Costs and bounds
 ----------------
 Each line's first ops are checked around all known memory, and their names are read; later ones are checked as long as all checks take
-at most twice as long as the script itself, and else at doubling distances. All counts as taken that is not known to be the
+at most two and a half times as long as the script itself, and else at doubling distances. All counts as taken that is not known to be the
 script's own (`budget`). Traces pause where ops are so short that they take more than
 a small part of the run. At most `memory.REGIONS` regions, `orders.OPS` logged ops and `findings.MOST` findings are kept.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 #: The time that checks may take, in times of the script's own, and seconds of the processor that they may take in any case.
-SHARE, GRACE = 2.0, 0.05
+SHARE, GRACE = 2.5, 0.05
 #: Seconds that an op takes to come to a worker, and its end to come back, at most; and of the core around a push that is passed by.
 _HANDED, _TOLD = 1e-4, 2e-6
 #: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
@@ -24,7 +24,7 @@ class Budget:
     >>> from weft._doctor.budget import Budget
     >>> budget = Budget()
     >>> begun = budget.begin()
-    >>> budget.end(1e-3)
+    >>> budget.end(2e-3, own=1e-3)
     >>> budget.allows(begun)
     True
     """
@@ -40,16 +40,14 @@ class Budget:
 
     def begin(self) -> float:
         """Begin a check. Return the time. There is one at a time."""
-        if self._left > 0:
-            self._processor = time.process_time()
+        self._processor = time.process_time()
         return time.perf_counter()
 
-    def end(self, seconds: float) -> None:
-        """End it: it has taken so many seconds without the script's own."""
-        seconds = max(0.0, seconds)
-        self._spent += seconds + _COLD
-        if self._left > 0:
-            self._left -= min(seconds, time.process_time() - self._processor)
+    def end(self, seconds: float, own: float) -> None:
+        """End it: it has taken so many seconds, with those of the script's own. Workers that wait take the processor, too."""
+        used = time.process_time() - self._processor
+        self._left -= min(max(0.0, seconds - own), used)
+        self._spent += max(0.0, max(seconds, used) - own) + _COLD
 
     def pass_by(self, asked: float) -> None:
         """Note a push that is not checked, of which the hook was told then."""

@@ -204,7 +204,7 @@ class Checker:
                 self._counts["ops that ended later"] += 1
                 push.own += waited if self._patience > _HASTE else 0.0
         finally:
-            self._budget.end(time.perf_counter() - push.begun - push.own)
+            self._budget.end(time.perf_counter() - push.begun, push.own)
             self._current, self._nested = None, 0.0
             self._lock.release()
 
