@@ -88,6 +88,18 @@ def test_one_block_at_a_time() -> None:
     assert len(report.findings) == 1
 
 
+@pytest.mark.parametrize("size", [3, 300_000])
+def test_ops_are_looked_at_at_their_push_and_on_workers(size: int) -> None:
+    x = weft.zeros(size)
+    x.wait_to_read()
+    with weft.doctor(only="first-nan") as report:
+        for _ in range(4):
+            weft.log(x)
+        weft.wait()
+    assert [(one.kind, one.count) for one in report.findings] == [("first-nan", 4)]
+    assert report.checked["array ops"] == 4
+
+
 @pytest.mark.parametrize("only", ["nonsense", ["first-nan", 3], 7])
 def test_kinds_that_are_none(only: object) -> None:
     with pytest.raises((weft.errors.ArgumentValueError, weft.errors.ArgumentTypeError)):

@@ -10,7 +10,7 @@ SHARE, GRACE = 2.5, 0.05
 _HANDED, _TOLD = 1e-4, 2e-6
 #: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
 #: taken the caches.
-_LOOKED, _COLD = 1.5e-6, 1.5e-5
+_LOOKED, _COLD = 7e-7, 1.5e-5
 
 
 class Budget:
