@@ -35,9 +35,9 @@ def execute(path: Path) -> None:
         weft.wait_all()
 
 
-def logged(path: Path, policy: str) -> list[Logged]:
-    """Run a script in an order, and return what its ops did."""
-    hook = OrderLog()
+def logged(path: Path, policy: str, base: Iterable[Logged]) -> list[Logged]:
+    """Run a script in an order, and return what the ops did that another run has logged."""
+    hook = OrderLog({(one.thread, one.number) for one in base})
     previous = weft.set_engine(weft.Engine(policy=policy))
     try:
         _watch(hook, policy)
@@ -73,8 +73,8 @@ def _findings(path: Path, seeds: Iterable[int], *, advice: bool) -> list[Finding
         for seed in seeds:
             if found:
                 break
-            found = {**differences(checker.log, logged(path, f"shuffled:{seed}"))[0], **found}
-        again = differences(checker.log, logged(path, "serial"))[0] if found else {}
+            found = {**differences(checker.log, logged(path, f"shuffled:{seed}", checker.log))[0], **found}
+        again = differences(checker.log, logged(path, "serial", checker.log))[0] if found else {}
         report.findings += findings_of(found, again, report.findings)
     if advice:
         with weft.doctor(only=ADVICE) as told:

@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 
 import weft
+from weft._core import _watch
 from weft._doctor.findings import KINDS
+from weft._doctor.orders import OrderLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +88,18 @@ def test_one_block_at_a_time() -> None:
     assert len(report.findings) == 1
 
 
+@pytest.mark.parametrize("size", [3, 300_000])
+def test_ops_are_looked_at_at_their_push_and_on_workers(size: int) -> None:
+    x = weft.zeros(size)
+    x.wait_to_read()
+    with weft.doctor(only="first-nan") as report:
+        for _ in range(4):
+            weft.log(x)
+        weft.wait()
+    assert [(one.kind, one.count) for one in report.findings] == [("first-nan", 4)]
+    assert report.checked["array ops"] == 4
+
+
 @pytest.mark.parametrize("only", ["nonsense", ["first-nan", 3], 7])
 def test_kinds_that_are_none(only: object) -> None:
     with pytest.raises((weft.errors.ArgumentValueError, weft.errors.ArgumentTypeError)):
@@ -142,6 +157,19 @@ def test_advice_leaves_engines_to_traces_of_the_program() -> None:
     assert report.errors == []
 
 
+def test_runs_in_other_orders_log_the_ops_that_were_checked() -> None:
+    hook = OrderLog({(threading.current_thread().name, 2)})
+    with weft.Engine(workers=1) as engine:
+        _watch(hook)
+        try:
+            for name in ("first", "second", "third"):
+                engine.push(lambda: None, name=name)
+            engine.wait_for_all()
+        finally:
+            _watch(None)
+    assert [(one.number, one.name) for one in hook.log] == [(2, "second")]
+
+
 def test_short_ops_are_traced_now_and_then() -> None:
     x = weft.ones(2)
     pushed = 60_000
@@ -149,6 +177,32 @@ def test_short_ops_are_traced_now_and_then() -> None:
         for _ in range(pushed):
             x + 1
     assert 0 < report.checked["traced ops"] < pushed
+
+
+def test_a_trace_that_is_full_waits_for_its_ops() -> None:
+    gate = threading.Event()
+
+    @weft.task
+    def bump(x: weft.Mutate[np.ndarray]) -> None:
+        x += 1
+
+    with weft.Engine(workers=1) as engine:
+        previous = weft.set_engine(engine)
+        try:
+            with weft.doctor(only="short-task") as report:
+                engine.push(gate.wait)
+                x = np.zeros(2)
+                for _ in range(600):
+                    bump(x)
+                looked = time.process_time() + 0.05  # some ten looks
+                while time.process_time() < looked:
+                    pass
+                gate.set()
+                weft.wait()
+        finally:
+            gate.set()
+            weft.set_engine(previous)
+    assert [one.kind for one in report.findings] == ["short-task"]
 
 
 def test_findings_are_marks_in_a_timeline(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weft._command.running import INTERRUPTED, CommandError
 from weft._command.scripts import check_program
 from weft._doctor.findings import KINDS, Finding, Report, parse_kinds
-from weft._doctor.orders import Logged, differences, findings_of
+from weft._doctor.orders import WANTED, Logged, differences, findings_of
 from weft._doctor.session import CHECKED
 from weft._trace.optional import need
 from weft.errors import ArgumentValueError
@@ -150,13 +150,14 @@ class _Runs:
 
     def _orders(self, first: Ended) -> None:
         base = first.log
+        logged = {(one.thread, one.number) for one in base}
         found: dict[tuple[str, str, int], Difference] = {}
         compared = runs = 0
         wanted = self._options.runs
         for seed in range(1, 1 + (max(wanted, _MORE) if first.suspects and wanted else wanted)):
             if seed > wanted and found:
                 break
-            ended = self._run(f"shuffled:{seed}", f"order {seed}")
+            ended = self._run(f"shuffled:{seed}", f"order {seed}", logged)
             if self.interrupted:
                 return
             differ, count = differences(base, ended.log)
@@ -164,19 +165,21 @@ class _Runs:
             found = {**differ, **found}
         again: dict[tuple[str, str, int], Difference] = {}
         if found:
-            again = differences(base, self._run("serial", "the same order again").log)[0]
+            again = differences(base, self._run("serial", "the same order again", logged).log)[0]
         for finding in findings_of(found, again, self._report.findings):
             if finding.kind in self._kinds:
                 self._report.add(finding)
         self._report.count("runs in other orders", runs)
         self._report.count("ops compared in them", compared)
 
-    def _run(self, what: str, shown: str) -> Ended:
-        """Run the script once."""
+    def _run(self, what: str, shown: str, logged: set[tuple[str, int]] | None = None) -> Ended:
+        """Run the script once; in another order, to log the ops that the check run has logged."""
         first = not self._report.checked and self._limit is None
         _progress(shown)
         with tempfile.TemporaryDirectory() as folder:
             answer = Path(folder, "answer")
+            if logged is not None:
+                answer.with_name(WANTED).write_bytes(pickle.dumps(logged))
             command = [
                 sys.executable,
                 "-m",

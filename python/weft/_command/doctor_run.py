@@ -17,7 +17,7 @@ from weft._command.scripts import run_program
 from weft._core import Scope, _watch, _watch_drain
 from weft._doctor.check import Checker
 from weft._doctor.findings import Report
-from weft._doctor.orders import OPS, Logged, OrderLog
+from weft._doctor.orders import OPS, WANTED, Logged, OrderLog
 from weft._doctor.traces import Traces
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ class _Once:
             self._hook = Checker(self._kinds, logs=bool(self._kinds & {"undeclared-read", "nondeterministic"}))
             _watch(self._hook)
         else:
-            self._hook = OrderLog()
+            wanted = self._answer.with_name(WANTED)
+            # Written by the process that has started this one.
+            self._hook = OrderLog(pickle.loads(wanted.read_bytes()) if wanted.exists() else None)  # noqa: S301
             _watch(self._hook, self._what)
 
     def _forked(self) -> None:

@@ -21,7 +21,8 @@ that was drawn shows it. Nothing is said of memory that was not looked at; the l
 Costs and bounds
 ----------------
 Each line's first ops are checked around all known memory, and their names are read; later ones are checked as long as all checks take
-at most three times as long as the script itself, and else at doubling distances. Traces pause where ops are so short that they take more than
+at most two and a half times as long as the script itself, and else at doubling distances. All counts as taken that is not known to be the
+script's own (`budget`). Traces pause where ops are so short that they take more than
 a small part of the run. At most `memory.REGIONS` regions, `orders.OPS` logged ops and `findings.MOST` findings are kept.
 
 | file | home of |
@@ -35,6 +36,7 @@ a small part of the run. At most `memory.REGIONS` regions, `orders.OPS` logged o
 | `memory` | regions of memory and their fingerprints |
 | `pushes` | one push as the hook sees it: its declared accesses |
 | `accesses`, `finite` | undeclared accesses of ops, and the words to write; values that are not finite |
+| `budget` | the time that checks may take |
 | `check`, `orders` | the hooks of the two kinds of runs; the comparison of runs |
 | `run`, `advice` | a trace, and its facts about slow habits |
 | `repetitions`, `replayed` | sequences that are pushed again and again; the savings of a program, measured |

@@ -109,10 +109,7 @@ def _turn_begin(run: Run, group: list[int], inside: npt.NDArray[np.bool_]) -> in
 def _short_tasks(run: Run) -> Iterator[Finding]:
     ops = run.ops
     chosen = np.nonzero((ops["kind"] == Kind.CALLABLE) & run.record.began & (ops["ended"] > 0))[0]
-    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for op in chosen.tolist():
-        groups[run.place(op)].append(op)
-    for (file, line), group in groups.items():
+    for (file, line), group in run.by_place(chosen).items():
         if len(group) < _MANY:
             continue
         took = float(np.percentile(run.took[group], 25))
@@ -134,25 +131,27 @@ def _short_tasks(run: Run) -> Iterator[Finding]:
 
 
 def _one_buffers(run: Run) -> Iterator[Finding]:
+    if not run.overwrites_again:
+        return
     readers: dict[int, list[int]] = defaultdict(list)
     writer: dict[int, int] = {}
     delays: dict[tuple[str, int], list[float]] = defaultdict(list)
     names: dict[tuple[str, int], str] = {}
+    pushed: list[int] = run.pushed.tolist()
+    ends: list[int] = run.ends.tolist()
     for op in np.nonzero(run.record.began & ~run.record.waits)[0].tolist():
         accesses = run.accesses[op]
         for variable, kind in accesses:
             if kind == Access.OVERWRITE and readers[variable]:
-                others = [
-                    int(run.ends[writer[other]]) for other, _ in accesses if other in writer and other != variable
-                ]
+                others = [ends[writer[other]] for other, _ in accesses if other in writer and other != variable]
                 others += [
-                    int(run.ends[reader])
+                    ends[reader]
                     for other, way in accesses
                     if other != variable and way != Access.READ
                     for reader in readers[other]
                 ]
-                could = max([int(run.pushed[op]), *others])
-                delay = (max(int(run.ends[reader]) for reader in readers[variable]) - could) / 1e9
+                could = max([pushed[op], *others])
+                delay = (max(ends[reader] for reader in readers[variable]) - could) / 1e9
                 if delay > 0:
                     delays[run.place(op)].append(delay)
                     names[run.place(op)] = run.record.label(op)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,9 +60,7 @@ def too_many_threads(run: Run) -> Iterator[Finding]:
     if not libraries or run.workers < 2:
         return
     library = max(libraries, key=lambda each: each["threads"])
-    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for op in np.nonzero(run.record.began & ~run.record.waits & (run.ends > 0))[0].tolist():
-        groups[run.place(op)].append(op)
+    groups = run.by_place(np.nonzero(run.record.began & ~run.record.waits & (run.ends > 0))[0])
     using = {place: group for place, group in groups.items() if _calls_blas(place, run, group[0])}
     together = np.array([op for group in using.values() for op in group], np.int64)
     beside, most = _beside(run.ends[together] - (run.took[together] * 1e9).astype(np.int64), run.ends[together])

@@ -5,42 +5,32 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from weft._core import _watch_drain
 from weft._doctor.accesses import Accesses
+from weft._doctor.budget import Budget
 from weft._doctor.finite import FirstNaNs
 from weft._doctor.frames import globals_of_pusher, locals_of_pusher
 from weft._doctor.memory import Region, Regions
 from weft._doctor.orders import OPS, Logged, logged, thread_name
 from weft._doctor.pushes import Owners, Push
+from weft._doctor.reach import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from weft._doctor.findings import Report
 
-#: Pushes of one line that are checked at any price, those with a look at names, and seconds that checks may take in any case.
-_FIRST, _NAMES = 4, 16
-_GRACE = 0.2
-#: The time that checks may take beside the script, in times of its own.
-_SHARE = 3.0
+#: Pushes of one code at one line that are checked at any price, and those with a look at names; and pairs of these that are told apart.
+_FIRST, _NAMES, _CODES = 8, 16, 4096
 #: Ops that are logged, even if their line has been looked at.
 _LOGGED = 2_000
 #: Bytes of an array that is looked at though nothing but the script's names reach it.
 _NAMED = 1 << 26
-#: Seconds for which the end of an op is waited for, which may need something that the script does later; less after each such op.
-_PATIENCE = 2.0
-
-
-class _Passed:
-    """An op that is not looked at."""
-
-    replaced = None
-    number = 0
-
-
-_PASSED: Any = _Passed()
+#: Seconds for which the end of an op is waited for, which may need something that the script does later; less after each such op, and the least.
+_PATIENCE, _HASTE = 2.0, 0.01
 
 
 class _Timed:
@@ -88,10 +78,16 @@ class Checker:
         self._lock, self._inside = threading.RLock(), threading.Lock()
         self._current: Push | None = None
         self._accesses, self._nans = Accesses(), FirstNaNs()
-        self._pushes: Counter[int] = Counter()
+        #: How often each code was pushed at each place. The codes are kept, so that no other one has the identity of one.
+        self._pushes: dict[tuple[int, int], int] = {}
+        self._codes: list[object] = []
         self._numbers: Counter[str] = Counter()
         self._patience = _PATIENCE
-        self._started, self._spent = time.perf_counter(), 0.0
+        self._budget = Budget()
+        #: Ops that were not looked at, and whether one was pushed since the last wait for all.
+        self._passed, self._is_behind = 0, False
+        #: Seconds of checks inside the current op.
+        self._nested = 0.0
         self._counts: Counter[str] = Counter()
 
     # The core's calls.
@@ -105,24 +101,30 @@ class Checker:
         inside: bool,
         _engine: int,
         objects: Sequence[Any],
-    ) -> Push:
-        """Look at the memory before an op."""
-        due = _NAMES if inside else self._due(place)
-        if not due:
-            self._counts["ops that were not looked at"] += 1
-            self._numbers[thread_name()] += 1
-            return cast("Push", _PASSED)
-        push = Push(callable_, name, place, kind, objects)
-        push.is_short = due != _NAMES
+    ) -> Push | None:
+        """Look at the memory before an op. Return None for one that is not looked at."""
+        asked = time.perf_counter()
+        due = self._due(callable_, place, asked)
         if inside:  # its op runs: a wait for it would not end
-            self._pushing_inside(push)
-            return push
+            self._counts["pushed inside ops"] += 1
+            if not due and self._current is None:
+                self._budget.pass_by(asked)
+                return None
+            return self._pushing_inside(Push(callable_, name, place, kind, objects), due, asked)
+        if not due:
+            self._passed += 1
+            self._is_behind = True
+            self._numbers[threading.current_thread().name] += 1
+            self._budget.pass_by(asked)
+            return None
         if not self._lock.acquire(timeout=_PATIENCE):
             self._counts["pushed while another thread was busy"] += 1
-            return push
-        begun = time.perf_counter()
+            return None
+        begun = self._budget.begin()
         try:
-            self._drain()
+            push = Push(callable_, name, place, kind, objects)
+            push.is_short, push.begun = due != _NAMES, begun
+            push.own = self._catch_up(time.perf_counter())
             push.thread = thread_name()
             self._numbers[push.thread] += 1
             push.number = self._numbers[push.thread]
@@ -139,18 +141,28 @@ class Checker:
         self._current = push
         if callable_ is not None and not push.is_async:
             push.replaced = _Timed(push)
-        self._spent += time.perf_counter() - begun
         return push
 
-    def _pushing_inside(self, push: Push) -> None:
+    def _catch_up(self, begun: float) -> float:
+        """Wait for the ops that are not looked at. Return the seconds of that which are the script's own."""
+        self._drain()
+        self._budget.look(self._nans.keep())
+        was_behind, self._is_behind = self._is_behind, False
+        return Budget.work_in(time.perf_counter() - begun) if was_behind else 0.0
+
+    def _pushing_inside(self, push: Push, due: int, asked: float) -> Push:
         """Prepare to look at the memory around an op when it runs, as the one that pushes it goes on."""
-        self._counts["pushed inside ops"] += 1
+        push.is_short = due != _NAMES
         push.resolve(self._owners, self._regions)
         push.parent = self._current
-        if push.parent is not None:
-            push.parent.inner += push.covers
-            if push.callable is not None and not push.is_async:
-                push.replaced = _Inside(self, push)
+        if push.parent is None:
+            self._budget.pass_by(asked)
+            return push
+        push.parent.inner += push.covers
+        if due and push.callable is not None and not push.is_async:
+            push.replaced = _Inside(self, push)
+        self._nested += time.perf_counter() - asked
+        return push
 
     def inside(self, push: Push) -> Any:
         """Run an op that was pushed inside of another one, and look at the memory around it."""
@@ -161,10 +173,14 @@ class Checker:
             # The other one may change anything that it declares meanwhile.
             declared = [*push.covers]
             push.covers += parent.covers
+            begun = time.perf_counter()
             self._before(push)
+            ran = time.perf_counter()
             answer = push.runs()
+            ended = time.perf_counter()
             self._after(push)
             push.covers = declared
+            self._nested += time.perf_counter() - ended + ran - begun
         finally:
             self._inside.release()
         return answer
@@ -178,36 +194,48 @@ class Checker:
                 return
             begun = time.perf_counter()
             ended = self._drain()
+            waited = time.perf_counter() - begun
             if ended:
                 self._after(push)
+                # Of an op that pushes others, all that runs until the last one ends.
+                is_known = push.took >= 0 and not self._nested
+                push.own += push.took if is_known else Budget.work_in(waited - self._nested)
             else:
                 self._counts["ops that ended later"] += 1
-            # The op itself ran meanwhile.
-            self._spent += max(0.0, time.perf_counter() - begun - push.took) if ended and push.took >= 0 else 0.0
+                push.own += waited if self._patience > _HASTE else 0.0
         finally:
-            self._current = None
+            self._budget.end(time.perf_counter() - push.begun, push.own)
+            self._current, self._nested = None, 0.0
             self._lock.release()
 
     def _drain(self) -> bool:
         """Wait for all that was pushed. Return whether it has ended."""
         ended = _watch_drain(self._patience)
         if not ended:
-            self._patience = max(self._patience / 4, 0.01)
+            self._patience = max(self._patience / 4, _HASTE)
         return ended
 
     # Around an op.
 
-    def _due(self, place: int) -> int:
+    def _due(self, callable_: Any, place: int, now: float) -> int:
         """Return how an op that is pushed there is checked: 0 for not at all, 1, or `_NAMES` with a look at all names.
 
-        The first ones are, and later ones as far as there is time.
+        The first ones of each line and code are, and later ones as far as there is time.
         """
-        self._pushes[place] += 1
-        count = self._pushes[place]
+        # This is asked of each push: it has to be short.
+        code = callable_.__code__ if callable_.__class__ is FunctionType else code_of(callable_)
+        key = place, id(code)
+        count = self._pushes.get(key, 0) + 1
+        if count == 1:
+            if len(self._codes) >= _CODES:  # a line that makes a function at each turn
+                key = place, 0
+                count = self._pushes.get(key, 0) + 1
+            else:
+                self._codes.append(code)
+        self._pushes[key] = count
         if count <= _FIRST or count & (count - 1) == 0:
             return _NAMES
-        elapsed = time.perf_counter() - self._started
-        if self._spent < _GRACE or self._spent < _SHARE * (elapsed - self._spent):
+        if self._budget.allows(now):
             return _NAMES if count <= _NAMES else 1
         return 0
 
@@ -291,6 +319,7 @@ class Checker:
         self._accesses.finish(report, self.kinds)
         report.count("ops", self._counts.pop("ops", 0))
         report.count("array ops", self._nans.checked)
+        report.count("ops that were not looked at", self._passed)
         for checked, number in self._counts.items():
             report.count(checked, number)
         report.count("ops on devices or that end later", self._nans.unseen)

@@ -43,6 +43,12 @@ class FirstNaNs:
         self.unseen += origins["unseen"]
         return origins["found"]
 
+    def keep(self) -> int:
+        """Keep the core's findings until now. Return the number of its ops since the last time."""
+        before = self.checked
+        self._origins += self._take()
+        return self.checked - before
+
     def before(self, push: Push) -> None:
         """Look at the arrays that an op reads and changes."""
         changed = [*push.writes, *push.reads]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Ops that are logged for one run; later ones are not compared.
 OPS = 20_000
+#: The file beside a run's answer with the pushes to log.
+WANTED = "wanted"
 #: Regions that are compared around an op that may reach any.
 _REGIONS = 256
 _Print = int | str | None
@@ -127,9 +129,16 @@ def _digest(text: str) -> str:
 
 
 class OrderLog:
-    """The hook of a run in a drawn order: it logs, and changes nothing of the order."""
+    """The hook of a run in a drawn order: it logs, and changes nothing of the order.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    wanted : set of (str, int), optional
+        Thread and number of the pushes to log: those that the check run has logged. By default all.
+    """
+
+    def __init__(self, wanted: set[tuple[str, int]] | None = None) -> None:
+        self._wanted = wanted
         self.log: list[Logged] = []
         self.regions, self._owners = Regions(), Owners()
         self._numbers: Counter[str] = Counter()
@@ -143,20 +152,23 @@ class OrderLog:
         inside: bool,
         _engine: int,
         objects: Sequence[Any],
-    ) -> Push:
-        """Put a wrapper around the callable."""
-        push = Push(callable_, name, place, kind, objects)
+    ) -> Push | None:
+        """Put a wrapper around the callable, or return None."""
+        thread, number = thread_name(), 0
         if not inside:
-            push.thread = thread_name()
-            self._numbers[push.thread] += 1
-            push.number = self._numbers[push.thread]
-            if callable_ is not None and not push.is_async and len(self.log) < OPS:
-                self.regions.look_at(f"{push.thread}.{push.number}")
-                push.resolve(self._owners, self.regions)
-                if push.is_dynamic:
-                    for path, array in globals_of_pusher():
-                        self.regions.of(array, path, push.file)
-                push.replaced = _Logging(self, push)
+            self._numbers[thread] += 1
+            number = self._numbers[thread]
+        if inside or (self._wanted is not None and (thread, number) not in self._wanted):
+            return None
+        push = Push(callable_, name, place, kind, objects)
+        push.thread, push.number = thread, number
+        if callable_ is not None and not push.is_async and len(self.log) < OPS:
+            self.regions.look_at(f"{push.thread}.{push.number}")
+            push.resolve(self._owners, self.regions)
+            if push.is_dynamic:
+                for path, array in globals_of_pusher():
+                    self.regions.of(array, path, push.file)
+            push.replaced = _Logging(self, push)
         return push
 
     def pushed(self, push: Push, was_pushed: bool) -> None:

@@ -76,8 +76,8 @@ class Push:
     """
 
     __slots__ = (
-        "before", "callable", "changed", "closed", "covers", "declared", "entry", "file", "guards", "handle", "inner", "is_async", "is_short", "key", "label",
-        "line", "name", "names", "number", "odd", "parent", "place", "reach", "reads", "replaced", "runs", "thread", "took", "versions",
+        "before", "begun", "callable", "changed", "closed", "covers", "declared", "entry", "file", "guards", "handle", "inner", "is_async", "is_short", "key", "label",
+        "line", "name", "names", "number", "odd", "own", "parent", "place", "reach", "reads", "replaced", "runs", "thread", "took", "versions",
         "writes",
     )  # fmt: skip
 
@@ -126,6 +126,8 @@ class Push:
         self.changed: list[Region] = []
         #: Seconds that it took; -1 before.
         self.took = -1.0
+        #: When its check began, and the seconds since that are the script's own.
+        self.begun = self.own = 0.0
         #: Whether its names are not looked at: those of its line were.
         self.is_short = False
         self.number, self.thread = 0, ""

@@ -65,6 +65,27 @@ def functions_of(callable_: Any) -> Iterator[types.FunctionType]:
             callable_ = method
 
 
+def code_of(callable_: Any) -> object:
+    """Return the code that a callable runs first, or its class.
+
+    Examples
+    --------
+    >>> from weft._doctor.reach import code_of
+    >>> makers = [lambda: turn for turn in range(2)]
+    >>> code_of(makers[0]) is code_of(makers[1]), code_of(print).__name__
+    (True, 'builtin_function_or_method')
+    """
+    if isinstance(callable_, GuardedCall):
+        callable_ = callable_._call
+    if isinstance(callable_, TaskCall):
+        callable_ = callable_._function
+    if isinstance(callable_, functools.partial):
+        callable_ = callable_.func
+    if isinstance(callable_, types.MethodType):
+        callable_ = callable_.__func__
+    return callable_.__code__ if isinstance(callable_, types.FunctionType) else _class_of(callable_)
+
+
 class _Walk:
     """One walk over the references of a callable."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,13 +47,40 @@ class Run:
         self.pushed = ops["pushed"].astype(np.int64)
         self.ends = self.record.ends().astype(np.int64)
         self.top = ops["parent"] == -1
-        self.accesses: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._places: dict[int, tuple[str, int]] = {}
+
+    @cached_property
+    def accesses(self) -> dict[int, list[tuple[int, int]]]:
+        """The accesses of each op: variable and kind."""
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for op, variable, kind, _ in self.record.accesses.tolist():
-            self.accesses[op].append((variable, kind))
+            found[op].append((variable, kind))
+        return found
 
     def place(self, op: int) -> tuple[str, int]:
         """Return file and line of an op's push."""
-        return located(self.record.place(op))
+        number = int(self.ops["place"][op])
+        if number not in self._places:
+            self._places[number] = located(self.record.place(op))
+        return self._places[number]
+
+    def by_place(self, chosen: npt.NDArray[np.int64]) -> dict[tuple[str, int], list[int]]:
+        """Return ops by file and line of their pushes."""
+        groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+        numbers = self.ops["place"][chosen]
+        for number in np.unique(numbers).tolist():
+            group: list[int] = chosen[numbers == number].tolist()
+            groups[self.place(group[0])] += group
+        return groups
+
+    @property
+    def overwrites_again(self) -> bool:
+        """Whether an op overwrites a variable that another one has used."""
+        accesses = self.record.accesses
+        _, first = np.unique(accesses["variable"], return_index=True)
+        later = np.ones(len(accesses), np.bool_)
+        later[first] = False
+        return bool((later & (accesses["kind"] == Access.OVERWRITE)).any())
 
     def finish_times(self, chosen: npt.NDArray[np.int64]) -> float:
         """Return the seconds that ops take from the first to the last, without waits between their pushes."""

@@ -1,7 +1,8 @@
 """Traces of all engines of a run, for advice.
 
-A trace takes up to a microsecond from each op. Where ops are so short that this is more than a small part of the run, an
-engine is traced now and then: a stretch of its ops, and then a pause that is as much longer as it takes.
+A trace takes some tenths of a microsecond from each op. Where ops are so short that this is more than a small part of the run, an
+engine is traced now and then: a stretch of its ops, and then a pause that is as much longer as it takes. A stretch ends in the core
+by itself, so nothing depends on when this thread has its turn. Records are read at the end.
 """
 
 from __future__ import annotations
@@ -20,19 +21,22 @@ from weft._trace.record import Record
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from weft._core import _Recording
     from weft._doctor.findings import Report
 
 #: Kinds that a trace shows.
 TIMED = frozenset({"wait-in-loop", "repeated-ops", "short-task", "one-buffer", "too-many-threads"})
 
-#: Ops of one engine that are looked at, and those of one stretch.
-_LIMIT, _STRETCH = 300_000, 2_000
-#: Seconds that a trace takes from an op, about, and the part of a run that traces may take.
-_RECORD, _SHARE = 1e-6, 0.03
+#: Ops of one engine that are looked at, those of the first stretch, and of one behind a pause, each with twice as many as the last, at most.
+_LIMIT, _FIRST, _STRETCH = 300_000, 500, 8_000
+#: Seconds that a trace takes from an op while it runs, and the part of a run that traces may take, with their beginnings and ends.
+_RECORD, _SHARE = 4e-7, 0.03
 #: Seconds between two looks at how many ops were traced.
 _TICK = 0.005
+#: Seconds of the process for which ops of a trace that is full may pend.
+_PENDING = 0.2
 #: Seconds for which another trace of an engine is left alone at least.
 _YIELDED = 1.0
 
@@ -53,46 +57,65 @@ class _Traced:
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.workers = engine, engine.workers
-        self.records: list[Record] = []
+        self._answers: list[_Recording] = []
         #: Seconds of the process without a trace.
         self.paused = 0.0
         self._left = _LIMIT
-        self._size = 0
+        #: Ops of the trace, 0 in a pause; and of the next one.
+        self._size, self._next = 0, _FIRST
         self._begun = self._ended = self._resumes = 0.0
-        self._begin(_STRETCH)
+        #: Seconds that the beginning of the trace took; and once it is full, ops that were pushed until then, and when that was.
+        self._cost = 0.0
+        self._full: tuple[int, float] | None = None
+        self._begin(_FIRST)
 
     def _begin(self, size: int) -> None:
-        self.engine._trace_start(size, None)
-        self._size, self._begun = size, time.process_time()
+        self._full = None
+        started = time.thread_time()
+        self.engine._trace_start(size, None, sample=True)
+        self._size, self._begun, self._cost = size, time.process_time(), time.thread_time() - started
         if self._ended:
             self.paused += self._begun - self._ended
 
-    def end(self, pause: float = 0.0) -> int:
-        """Keep the trace, and trace again after a pause. Return the number of ops, those over the limit, too."""
+    def end(self, pause: float = 0.0) -> float:
+        """Keep the trace, and trace again after a pause. Return the seconds that it took."""
         if not self._size:
-            return 0
+            return 0.0
         self._size = 0
+        started = time.thread_time()
         self._ended = time.process_time()
         self._resumes = self._ended + pause
-        record = Record.read(self.engine._trace_stop())
-        self._left -= len(record.ops)
-        self.records.append(record)
-        return len(record.ops) + record.dropped
+        answer = self.engine._trace_stop()
+        self._answers.append(answer)
+        ops = len(answer["ops"]["kind"])
+        self._left -= ops
+        return self._cost + time.thread_time() - started + _RECORD * ops
+
+    def records(self) -> Iterator[Record]:
+        """Yield what was traced. It is not kept."""
+        while self._answers:
+            yield Record.read(self._answers.pop(0))
+
+    def _pends(self, now: float) -> bool:
+        """Whether ops of a trace that is full have not run: their times would be missing."""
+        stats = self.engine.stats()
+        self._full = pushed, since = self._full or (stats["pushed"], now)
+        return stats["pushed"] - stats["pending"] < pushed and now - since < _PENDING
 
     def look(self) -> None:
         """Pause where the trace takes too much, and go on where it has paused for long enough."""
         now = time.process_time()
         if not self._size:
             if now >= self._resumes and self._left > 0:
-                self._begin(_STRETCH)
+                self._begin(min(self._next, self._left))
             return
         room = self.engine._trace_room()
-        if room is None or room > self._size // 8:
+        if room is None or room > self._size // 8 or self._pends(now):
             return
         size, lasted = self._size, now - self._begun
-        pause = _RECORD * self.end() / _SHARE - lasted
+        pause = self.end() / _SHARE - lasted
         if pause > 0:
-            self._resumes = now + pause
+            self._resumes, self._next = now + pause, min(2 * size, _STRETCH)
         elif self._left > 0:
             self._begin(min(4 * size, self._left))
 
@@ -170,7 +193,7 @@ class Traces:
                 with suppress(WeftError):
                     traced.end()
                 paused = max(paused, traced.paused)
-                for record in traced.records:
+                for record in traced.records():
                     for finding in advice_of(record, traced.workers, self._kinds):
                         report.add(finding)
                     report.count("traced ops", len(record.ops))

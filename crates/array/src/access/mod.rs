@@ -54,7 +54,7 @@ pub(crate) use rename::{Renaming, Worth};
 pub use rights::{granted, granting};
 pub(crate) use rights::{refuse, refuse_bytes};
 pub use substitutes::{standing, stands_for};
-pub(crate) use watched::announce_scalars;
+pub(crate) use watched::{LookAtPush, announce_scalars};
 pub use watched::{Origin, Origins, announce, take_origins};
 
 use weft_engine::AccessKind;

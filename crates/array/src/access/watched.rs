@@ -1,7 +1,7 @@
 //! Ops of engines that are [watched](weft_engine::Engine::watch): the ones whose results hold a NaN or an infinity though all
 //! that they read was finite.
 //!
-//! Results are looked at when the op has run, and what it has read only if one of them is not finite; of what it changes in
+//! Results are looked at when the op has run, on a worker or at its push, and what it has read only if one of them is not finite; of what it changes in
 //! place that is known before. So an op costs one walk over its results. Bytes that the host does not reach are copied by
 //! nobody: such ops are counted. Ops without arrays to read have made such values because they were asked to.
 
@@ -111,9 +111,7 @@ pub(super) struct Watched<P> {
 impl<P> Watched<P> {
     #[cold]
     pub(super) fn new(payload: P, arrays: &[(&Array, Access)]) -> Self {
-        let said = NEXT.take().map(|said| *said).unwrap_or_default();
-        let arrays = arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
-        Self { payload, seen: Box::new(Seen { arrays, said }) }
+        Self { payload, seen: Box::new(Seen::next(arrays)) }
     }
 }
 
@@ -131,9 +129,9 @@ impl<P: Payload> Payload for Watched<P> {
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let Self { payload, seen } = self;
-        let is_apart = seen.is_to_be_seen() && seen.are_changed_finite();
+        let is_looked_at = seen.is_looked_at();
         let outcome = payload.run(context);
-        if outcome.is_ok() && is_apart {
+        if outcome.is_ok() && is_looked_at {
             seen.look(context.ends_with_run());
         }
         outcome
@@ -150,7 +148,46 @@ struct Seen {
     said: Said,
 }
 
+/// A look at an op that runs at its push.
+pub(crate) struct LookAtPush {
+    seen: Seen,
+    is_due: bool,
+}
+
+impl LookAtPush {
+    /// The look at the op that this thread has announced, before it runs.
+    #[cold]
+    pub(crate) fn before(arrays: &[(&Array, Access)]) -> Self {
+        let seen = Seen::next(arrays);
+        let is_due = seen.is_looked_at();
+        Self { seen, is_due }
+    }
+
+    /// Looks at the results: it has run.
+    pub(crate) fn after(&self) {
+        if self.is_due {
+            self.seen.look(true);
+        }
+    }
+
+    /// It has not run, and is pushed next.
+    pub(crate) fn announce_again(self) {
+        NEXT.set(Some(Box::new(self.seen.said)));
+    }
+}
+
 impl Seen {
+    /// The op that this thread has announced, with these arrays.
+    fn next(arrays: &[(&Array, Access)]) -> Self {
+        let said = NEXT.take().map(|said| *said).unwrap_or_default();
+        Self { arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(), said }
+    }
+
+    /// Whether its results could be the first ones that are not finite. Asked before it runs.
+    fn is_looked_at(&self) -> bool {
+        self.is_to_be_seen() && self.are_changed_finite()
+    }
+
     fn results(&self) -> impl Iterator<Item = &Array> {
         self.arrays.iter().filter(|(array, access)| *access != Access::Read && is_real(array)).map(|(array, _)| array)
     }
@@ -163,7 +200,7 @@ impl Seen {
         self.arrays.iter().any(|(array, access)| *access != Access::Read && array.buffer().is_same(buffer))
     }
 
-    /// Whether its results could be the first ones that are not finite.
+    /// Whether it computes values that may be not finite, of arrays.
     fn is_to_be_seen(&self) -> bool {
         !self.said.scalar && self.results().next().is_some() && self.read().next().is_some()
     }

@@ -2,7 +2,9 @@
 
 use super::at_once::{self, is_short};
 use super::large::{LARGE, push_large};
-use crate::access::{Renaming, Worth, announce_scalars, enqueue, is_all_there, note_written, place, refuse};
+use crate::access::{
+    LookAtPush, Renaming, Worth, announce_scalars, enqueue, is_all_there, note_written, place, refuse,
+};
 use crate::door::{self, Call, recording};
 use crate::memory::Pushing;
 use crate::memory::recorded::is_plain;
@@ -11,7 +13,7 @@ use crate::{Access, Array, ArrayError};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_engine::trace::Kind;
-use weft_engine::{Engine, PushOptions};
+use weft_engine::{Engine, Policy, PushOptions};
 
 /// Results below this size do not count as bytes held by pending ops.
 const COUNTED: usize = 4096;
@@ -176,16 +178,23 @@ fn push_small(
     if is_short(step.nanoseconds())
         && call.variables.is_empty()
         && call.after.is_empty()
-        && !engine.is_watched()
+        && !(engine.is_watched() && matches!(engine.policy(), Policy::Shuffled(_)))
         && is_all_there(&mut pushing, engine, arrays)
     {
         let span = engine.start_span();
+        let look = engine.is_watched().then(|| LookAtPush::before(arrays));
         if step.run().is_ok() {
+            if let Some(look) = look {
+                look.after();
+            }
             if let Some(span) = span {
                 engine.record_run(options.note, span);
             }
             note_written(&mut pushing, &arrays[read..]);
             return Ok(());
+        }
+        if let Some(look) = look {
+            look.announce_again();
         }
     }
     for (output, _) in &arrays[read..] {

@@ -40,7 +40,7 @@ pub(crate) struct Watched<'py> {
 }
 
 /// Tells the hook of a push before it happens: of its payload, and of the `objects` that it accesses with what it does to them
-/// (0 reads, 1 mutates, 2 overwrites). The hook may replace the callable.
+/// (0 reads, 1 mutates, 2 overwrites). The hook may replace the callable. If it answers None, it is not told how the push ended.
 pub(crate) fn before<'py, P: Traced>(
     py: Python<'py>,
     engine: &Engine,
@@ -54,6 +54,9 @@ pub(crate) fn before<'py, P: Traced>(
     let (location, callable) = (payload.location(), payload.callable().map(|callable| callable.clone_ref(py)));
     let told = (callable, name, location.bits(), P::KIND as u8, CurrentOp::get().is_some(), engine.inner.id(), objects);
     let token = hook.call_method1(intern!(py, "pushing"), told)?;
+    if token.is_none() {
+        return Ok((payload, None));
+    }
     let replaced = token.getattr(intern!(py, "replaced"))?;
     let payload = if replaced.is_none() { payload } else { payload.wrapped(|_| Ok(replaced.unbind()))? };
     Ok((payload, Some(Watched { hook, token })))

@@ -541,10 +541,11 @@ impl Engine {
     }
 
     /// Starts to record the engine's work, at most `limit` ops of those that are pushed from now on. Callables are replaced by
-    /// what `wrap(callable, name)` returns, if it is given.
-    #[pyo3(signature = (limit, wrap=None))]
-    fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
-        py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
+    /// what `wrap(callable, name)` returns, if it is given. A `sample` costs nothing more when it is full.
+    #[pyo3(signature = (limit, wrap=None, sample=false))]
+    fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>, sample: bool) -> PyResult<()> {
+        let start = || if sample { self.inner.start_sample(limit) } else { self.inner.start_trace(limit) };
+        py.detach(start).map_err(|error| errors::raised(py, error))?;
         py.detach(|| devices::all().for_each(|kind| kind.begin_times(&self.inner)));
         let before = std::mem::replace(&mut *self.wrap.lock().unwrap_or_else(PoisonError::into_inner), wrap);
         drop(before); // after the lock is released: that may run Python

@@ -20,7 +20,7 @@ const LONG: usize = 1 << 18;
 
 /// Tells `hook` of each push of a callable or a native function from now on, on engines that live or are made: by
 /// ``hook.pushing(callable, name, place, kind, inside, engine, objects)``, and then by ``hook.pushed(token, pushed)`` with what that
-/// answered. None ends it. Engines that are made meanwhile have the `policy`, if one is given.
+/// answered, unless that was None. A hook of None ends it. Engines that are made meanwhile have the `policy`, if one is given.
 #[pyfunction]
 #[pyo3(signature = (hook, policy=None))]
 pub(crate) fn _watch(py: Python<'_>, hook: Option<Py<PyAny>>, policy: Option<String>) {

@@ -80,6 +80,20 @@ impl Core {
         crate::sync::full_fence_after_rmw();
     }
 
+    /// Says that ops are not traced any more, unless another trace is told by now.
+    #[cold]
+    pub(super) fn leave_trace(&self, trace: u32) {
+        let mut state = self.state();
+        while trace_in(state) == trace {
+            let without = state & (CLOSED | WATCHED);
+            // ORDERING: SeqCst, as in set_trace().
+            match self.state.compare_exchange(state, without, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
+        }
+    }
+
     /// Whether pushes are observed now: by a trace, or by checks.
     #[inline]
     pub(super) fn is_observed(&self) -> bool {

@@ -5,7 +5,7 @@ use super::{Core, Engine, PushOptions};
 use crate::EngineError;
 use crate::op::{DeviceLane, OpFlags, OpPtr, current};
 use crate::trace::{
-    Describe, Kind, News, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
+    Describe, Identify, Kind, News, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
 };
 use crate::var::{AccessKind, VarNode};
 use std::ptr::NonNull;
@@ -77,7 +77,19 @@ impl Core {
             }
         };
         // SAFETY: the caller's promise.
-        unsafe { Recorder::push(trace, || self.pool().recorder(), push, accesses, see, tell) }
+        let is_kept = unsafe { Recorder::push(trace, || self.pool().recorder(), push, accesses, see, tell) };
+        if !is_kept {
+            self.end_sample(trace);
+        }
+        is_kept
+    }
+
+    /// Tells nothing more to a trace that has not kept an op, if it is a sample, which is over then.
+    #[cold]
+    fn end_sample(&self, trace: u32) {
+        if self.pool().recorder().is_some_and(|recorder| recorder.id() == trace && recorder.is_over()) {
+            self.leave_trace(trace);
+        }
     }
 }
 
@@ -116,6 +128,16 @@ impl Core {
 impl Engine {
     /// Starts a trace: ops that are pushed from now on are recorded, `limit` of them at most; further ones are counted.
     pub fn start_trace(&self, limit: u64) -> Result<(), EngineError> {
+        self.start(|first, identify| Recorder::new(first, limit, identify))
+    }
+
+    /// Starts a trace of the next `limit` ops, about. When it is full, further ops are neither recorded nor counted, and take no longer than without a
+    /// trace. It lasts until it is [stopped](Self::stop_trace).
+    pub fn start_sample(&self, limit: u64) -> Result<(), EngineError> {
+        self.start(|first, identify| Recorder::new(first, limit, identify).into_sample())
+    }
+
+    fn start(&self, make: impl FnOnce(u64, Box<Identify>) -> Recorder) -> Result<(), EngineError> {
         let pool = self.core.pool();
         let _ = ticks(); // the first look at the clock asks the system what it is worth
         let mut turn = pool.turn();
@@ -124,7 +146,7 @@ impl Engine {
         }
         let (owner, host) = (Arc::downgrade(pool), Arc::clone(&pool.host));
         let identify = move || (owner.upgrade().and_then(|pool| pool.lane_of_worker()), host.thread());
-        let recorder = Arc::new(Recorder::new(pool.registrar.ring.claimed(), limit, Box::new(identify)));
+        let recorder = Arc::new(make(pool.registrar.ring.claimed(), Box::new(identify)));
         let trace = recorder.id();
         let (first, log) = recorder.registered();
         turn.parts().0.set_trace(Some(Registered::new(log, first)));
@@ -236,7 +258,10 @@ impl Engine {
     fn record(&self, name: &str, note: Note, mut span: Span) {
         span.end();
         if let Some(recorder) = self.core.pool().recorder().filter(|recorder| recorder.id() == span.trace) {
-            recorder.single(note, name, self.core.parent(), span.ran);
+            let is_kept = recorder.single(note, name, self.core.parent(), span.ran);
+            if !is_kept && recorder.is_over() {
+                self.core.leave_trace(span.trace);
+            }
         }
     }
 }

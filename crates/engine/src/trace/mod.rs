@@ -18,6 +18,9 @@
 //! Nothing while there is no trace: each stage asks one question that it asked anyway. Whether a push is traced comes with whether the engine is
 //! closed; whether a run is timed, with whether runs are cancelled; the registrar's notes, with a flag of the op beside its priority. Times are raw
 //! counts of the processor; names are looked at when an op is pushed, and kept once.
+//!
+//! A *sample* is a trace that leaves when it is full: the pusher that finds no room takes it out of the engine's state, as the end of a trace does,
+//! unless that has another trace by now. Recorder and logs stay until it is stopped.
 
 mod clock;
 mod collect;
@@ -39,7 +42,7 @@ pub(crate) use local::thread_in;
 pub(crate) use log::Log;
 pub(crate) use note::note;
 pub use note::{Describe, Kind, Note};
-pub(crate) use recorder::{News, Push, Recorder, Seen};
+pub(crate) use recorder::{Identify, News, Push, Recorder, Seen};
 pub use recording::{Outcome, RecordedAccess, RecordedOp, RecordedThread, RecordedVariable, Recording};
 pub(crate) use registered::Registered;
 pub(crate) use span::Ran;

@@ -38,6 +38,8 @@ pub(crate) struct Recorder {
     pub(super) epoch: f64,
     /// Ops for which no thread has asked for room yet.
     left: AtomicU64,
+    /// Whether it is over when that is used up.
+    is_sample: bool,
     pub(super) dropped: AtomicU64,
     /// The registrar's notes.
     pub(super) registered: Arc<Log>,
@@ -109,6 +111,7 @@ impl Recorder {
             start: Moment::now(),
             epoch: epoch(),
             left: AtomicU64::new(limit),
+            is_sample: false,
             dropped: AtomicU64::new(0),
             registered: Arc::new(Log::new(reserve.clone())),
             reserve,
@@ -124,6 +127,16 @@ impl Recorder {
                 errors: Vec::new(),
             }),
         }
+    }
+
+    /// A trace that is over when it is full.
+    pub(crate) fn into_sample(self) -> Self {
+        Self { is_sample: true, ..self }
+    }
+
+    /// Whether it is full, and ops need not be told to it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_sample && self.room() == 0
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -287,8 +300,8 @@ impl Recorder {
         number
     }
 
-    /// Records an op that was run at its push, or a wait for room.
-    pub(crate) fn single(self: &Arc<Self>, note: Note, name: &str, parent: Option<u32>, ran: Ran) {
+    /// Records an op that was run at its push, or a wait for room. Answers whether it is kept.
+    pub(crate) fn single(self: &Arc<Self>, note: Note, name: &str, parent: Option<u32>, ran: Ran) -> bool {
         let mut note =
             if note.trace == self.id { note } else { Note { trace: self.id, kind: note.kind, ..Note::default() } };
         if note.name == 0 {
@@ -298,12 +311,15 @@ impl Recorder {
             self.id,
             || Some(Arc::clone(self)),
             |local| {
-                if self.take_room(local) {
+                let has_room = self.take_room(local);
+                if has_room {
                     let thread = local.number.get();
                     self.shared().singles.push(Single { note, thread, parent, ran });
                 }
+                has_room
             },
-        );
+        )
+        .unwrap_or(false)
     }
 
     /// Records the end of a wait.

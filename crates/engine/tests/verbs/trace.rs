@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
-use weft_engine::trace::{Kind, Outcome, RecordedOp, Recording};
+use weft_engine::trace::{Kind, Note, Outcome, RecordedOp, Recording};
 use weft_engine::{
     AccessKind, Accesses, CloseOptions, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Variable,
 };
@@ -191,6 +191,37 @@ fn what_exceeds_the_limit_is_counted() {
     assert_eq!(versions, (1..=100).collect::<Vec<_>>());
 }
 
+/// A sample leaves ops alone when it is full, those that run at their push, too, and a trace behind it has its own.
+#[test]
+fn a_sample_is_over_when_it_is_full() {
+    let _watchdog = Watchdog::new("a_sample_is_over_when_it_is_full");
+    let engine = stealing(2);
+    let variable = engine.new_variable(None);
+    let push = || engine.op(nothing).mutate(&variable).name("op").push().expect("an open engine");
+    engine.start_sample(100).expect("no trace so far");
+    (0..100).for_each(|_| push());
+    assert!(engine.is_traced(), "nothing was refused");
+    push();
+    assert!(!engine.is_traced());
+    assert!(matches!(engine.start_trace(ALL), Err(EngineError::Traced { .. })), "it is not stopped yet");
+    (0..50).for_each(|_| push());
+    engine.wait_for_all().expect("no op fails");
+    let recording = engine.stop_trace().expect("a trace");
+    assert_eq!((recording.ops.len(), recording.dropped), (100, 1)); // the first of them that found no room
+    recording.ops.iter().for_each(assert_ran);
+    engine.start_sample(64).expect("the other one was stopped");
+    for _ in 0..65 {
+        let span = engine.start_span().expect("a trace with room");
+        engine.record_run(Note::default(), span);
+    }
+    assert!(engine.start_span().is_none(), "the last one found no room");
+    assert_eq!(engine.stop_trace().expect("a trace").ops.len(), 64);
+    engine.start_trace(ALL).expect("the other one was stopped");
+    push();
+    engine.wait_for_all().expect("no op fails");
+    assert_eq!(engine.stop_trace().expect("a trace").ops.len(), 2);
+}
+
 #[test]
 fn one_trace_at_a_time() {
     let engine = stealing(1);
@@ -248,7 +279,12 @@ fn traces_begin_and_end_while_threads_push() {
             }
             let _stop = StopAtEnd(&stop);
             for round in 0..20 {
-                engine.start_trace(if round % 2 == 0 { 5000 } else { 50 }).expect("no trace so far");
+                match round % 3 {
+                    0 => engine.start_trace(5000),
+                    1 => engine.start_trace(50),
+                    _ => engine.start_sample(50),
+                }
+                .expect("no trace so far");
                 check(&engine.read_trace().expect("a trace"));
                 thread::yield_now();
                 check(&engine.stop_trace().expect("a trace"));

@@ -1,0 +1,63 @@
+"""The time that checks may take beside the script's own."""
+
+from __future__ import annotations
+
+import time
+
+#: The time that checks may take, in times of the script's own, and seconds of the processor that they may take in any case.
+SHARE, GRACE = 2.5, 0.05
+#: Seconds that an op takes to come to a worker, and its end to come back, at most; and of the core around a push that is passed by.
+_HANDED, _TOLD = 1e-4, 2e-6
+#: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
+#: taken the caches.
+_LOOKED, _COLD = 7e-7, 1.5e-5
+
+
+class Budget:
+    """The clock of a check run: all of it is the script's own but the time that checks say they spend.
+
+    So nothing is forgotten: a check spends all from its push to the end of its op, without the time for which the op itself
+    ran. As far as that is not known, it counts as spent.
+
+    Examples
+    --------
+    >>> from weft._doctor.budget import Budget
+    >>> budget = Budget()
+    >>> begun = budget.begin()
+    >>> budget.end(2e-3, own=1e-3)
+    >>> budget.allows(begun)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._begun, self._spent = time.perf_counter(), 0.0
+        #: Seconds of the processor that are left in any case: those of a check do not depend on what else the machine does.
+        self._left, self._processor = GRACE, 0.0
+
+    def allows(self, now: float) -> bool:
+        """Return whether there is time for one more check."""
+        return self._left > 0 or self._spent < SHARE * (now - self._begun - self._spent)
+
+    def begin(self) -> float:
+        """Begin a check. Return the time. There is one at a time."""
+        self._processor = time.process_time()
+        return time.perf_counter()
+
+    def end(self, seconds: float, own: float) -> None:
+        """End it: it has taken so many seconds, with those of the script's own. Workers that wait take the processor, too."""
+        used = time.process_time() - self._processor
+        self._left -= min(max(0.0, seconds - own), used)
+        self._spent += max(0.0, max(seconds, used) - own) + _COLD
+
+    def pass_by(self, asked: float) -> None:
+        """Note a push that is not checked, of which the hook was told then."""
+        self._spent += time.perf_counter() - asked + _TOLD
+
+    def look(self, ops: int) -> None:
+        """Note array ops with results that the core has looked at."""
+        self._spent += _LOOKED * ops
+
+    @staticmethod
+    def work_in(waited: float) -> float:
+        """Return the part of a wait for ops for which they are certain to have run."""
+        return max(0.0, waited - _HANDED)
