@@ -272,6 +272,7 @@ def test_operators_that_a_script_defines() -> None:
         np.testing.assert_allclose(executor.grad_dict["s_shift"].numpy(), (2 * y * (1 - y)).sum(0), rtol=1e-4)
     assert mx.load_json(net.tojson()).tojson() == net.tojson()
     assert nd.Custom(nd.array(x), nd.zeros(3), op_type="test_sigmoid").shape == (4, 3)
+    assert nd.Custom(nd.array(x), nd.zeros(3), name="s", ctx=None, op_type="test_sigmoid").shape == (4, 3)
     with pytest.raises(GraphError, match="no custom operator is registered as 'test_nothing'"):
         mx.Custom(mx.Variable("x"), op_type="test_nothing")
 
