@@ -81,6 +81,7 @@ def test_losses_add_up_and_what_is_blocked_gets_zeros() -> None:
     total = weft.symbol.add_n(weft.symbol.BlockGrad(weft.sqrt(blocked)), squares)
     grads = Group([total, nn.relu(seen)]).gradient(["seen", "blocked"])
     graph = weft.graph.infer_type(weft.graph.infer_shape(Graph(grads)))
+    assert graph.attrs["dtype_num_unknown_nodes"] == 0
     assert graph.attrs["shape_num_unknown_nodes"] == 0  # the label's follows from what it is taken from
     assert grads.infer_shape()[1] == [(6, 4), (6,)]
     x = np.random.default_rng(2).normal(size=(6, 4)).astype(np.float32)

@@ -97,7 +97,7 @@ def test_passes_are_checked(mlp: Symbol) -> None:
     graph = Graph(mlp)
     graph.attrs["shape_inputs"] = {"data": (10, 10)}
     done = weft.graph.apply_passes(graph, ["InferShape", "InferType", "PlanMemory", "SaveJSON"])
-    assert done.attrs["shape_num_unknown_nodes"] == 0
+    assert done.attrs["shape_num_unknown_nodes"] == done.attrs["dtype_num_unknown_nodes"] == 0
     assert weft.symbol.load_json(done.attrs["json"]).list_arguments() == mlp.list_arguments()
 
 

@@ -70,8 +70,30 @@ def test_the_monitor_sees_every_result() -> None:
     assert seen == ["a_output (2,)", "b_output (2,)"]
     seen.clear()
     executor.set_monitor_callback(lambda name, _: seen.append(name), monitor_all=True)
+    for _ in range(2):  # each time: the arguments' values change between
+        seen.clear()
+        executor.forward()
+        assert seen == ["x", "a_output", "b_output"]
+    executor.set_monitor_callback(lambda name, _: seen.append(name))
+    seen.clear()
     executor.forward()
-    assert seen == ["x", "a_output", "b_output"]
+    assert seen == ["a_output", "b_output"]
+
+
+def test_the_monitor_of_all_sees_states_forwards_and_gradients_backwards() -> None:
+    net = weft.mxnet.symbol.BatchNorm(weft.mxnet.symbol.Variable("x"), name="bn")
+    executor = net.simple_bind(x=(4, 2))
+    seen: list[str] = []
+    executor.set_monitor_callback(lambda name, _: seen.append(name), monitor_all=True)
+    for _ in range(2):
+        seen.clear()
+        executor.forward(is_train=True)
+        given = ["x", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"]
+        assert seen[: len(given)] == given
+        forwards = len(seen)
+        executor.backward(weft.ones((4, 2), dtype="float32"))
+        assert len(seen) > forwards
+        assert not {*given} & {*seen[forwards:]}
 
 
 def test_other_shapes_share_what_stays() -> None:

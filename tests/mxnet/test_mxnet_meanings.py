@@ -13,7 +13,7 @@ import weft
 import weft.mxnet
 import weft.mxnet.ndarray as nd
 import weft.mxnet.symbol as mx
-from weft.errors import ArgumentIndexError, GraphError, ShapeError
+from weft.errors import ArgumentIndexError, ArgumentValueError, GraphError, ShapeError
 
 
 def test_indices_outside() -> None:
@@ -59,6 +59,40 @@ def test_a_slope_for_each_element() -> None:
     x, gamma = -(numbers(3, 4) ** 2), numbers(3, 4)
     np.testing.assert_allclose(run("LeakyReLU", x, gamma, act_type="prelu")[0], x * gamma, rtol=1e-6)
     assert run("LeakyReLU", x, gamma[0], act_type="prelu")[0].tolist() == (x * gamma[0]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("shape", "gamma", "beside"),
+    [
+        ((3, 4, 2, 5), (3, 4), (3, 4, 1, 1)),
+        ((3, 4, 2, 5), (1, 4), (1, 4, 1, 1)),
+        ((3, 4, 2, 5), (3, 1), (3, 1, 1, 1)),
+        ((3, 4, 2, 5), (4,), (1, 4, 1, 1)),
+        ((3, 4, 2, 5), (3,), (3, 1, 1, 1)),
+        ((3, 4, 2, 5), (1,), (1, 1, 1, 1)),
+        ((4, 4, 4), (4, 4), (4, 4, 1)),
+        ((3, 4), (3,), (3, 1)),
+        ((4,), (4,), (4,)),
+        ((2, 3, 2), (2, 3, 2), (2, 3, 2)),
+    ],
+)
+def test_slopes_of_prelu_are_of_examples_and_channels(
+    shape: tuple[int, ...], gamma: tuple[int, ...], beside: tuple[int, ...]
+) -> None:
+    x, slopes = numbers(*shape), numbers(*gamma)
+    np.testing.assert_allclose(
+        run("LeakyReLU", x, slopes, act_type="prelu")[0], np.where(x > 0, x, x * slopes.reshape(beside)), rtol=1e-6
+    )
+    of_x, of_slopes = gradients("LeakyReLU", x, slopes, act_type="prelu")
+    np.testing.assert_allclose(of_x, np.where(x > 0, 1, np.broadcast_to(slopes.reshape(beside), shape)), rtol=1e-6)
+    axes = tuple(at for at, length in enumerate(beside) if length == 1)
+    np.testing.assert_allclose(of_slopes, np.minimum(x, 0).sum(axes).reshape(gamma), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("shape", "gamma"), [((2, 3, 5), (5,)), ((2, 3, 5), (3, 5)), ((2,), (3,))])
+def test_slopes_of_prelu_that_do_not_go_with_the_data(shape: tuple[int, ...], gamma: tuple[int, ...]) -> None:
+    with pytest.raises((ShapeError, ArgumentValueError), match=r"LeakyReLU|broadcast"):
+        nd.LeakyReLU(nd.zeros(shape), nd.zeros(gamma), act_type="prelu").numpy()
 
 
 def test_calls_that_are_wrong_are_named() -> None:

@@ -272,6 +272,7 @@ def test_operators_that_a_script_defines() -> None:
         np.testing.assert_allclose(executor.grad_dict["s_shift"].numpy(), (2 * y * (1 - y)).sum(0), rtol=1e-4)
     assert mx.load_json(net.tojson()).tojson() == net.tojson()
     assert nd.Custom(nd.array(x), nd.zeros(3), op_type="test_sigmoid").shape == (4, 3)
+    assert nd.Custom(nd.array(x), nd.zeros(3), name="s", ctx=None, op_type="test_sigmoid").shape == (4, 3)
     with pytest.raises(GraphError, match="no custom operator is registered as 'test_nothing'"):
         mx.Custom(mx.Variable("x"), op_type="test_nothing")
 
@@ -322,6 +323,47 @@ def test_states_of_operators_that_a_script_defines() -> None:
     assert nd.Custom(nd.array([4.0, 5.0]), calls, last, op_type="test_counted").tolist() == [0, 0]
     assert last.tolist() == [4, 5]
     assert mx.load_json(net.tojson()).list_auxiliary_states() == ["s_calls", "s_last"]
+
+
+@weft.mxnet.operator.register("test_steps")
+class StepsProp(weft.mxnet.operator.CustomOpProp):
+    def __init__(self, length: str) -> None:
+        super().__init__()
+        self.length = int(length)
+
+    def list_arguments(self) -> list[str]:
+        return []
+
+    def infer_shape(self, in_shape: list) -> tuple:
+        return in_shape, [(self.length,)], []
+
+    def infer_type(self, in_type: list) -> tuple:
+        return in_type, [np.int32], []
+
+    def create_operator(self, _ctx: object, in_shapes: list, in_dtypes: list) -> "Steps":
+        assert in_shapes == in_dtypes == []
+        return Steps()
+
+
+class Steps(weft.mxnet.operator.CustomOp):
+    def forward(self, is_train: bool, req: list, in_data: list, out_data: list, aux: list) -> None:
+        del is_train
+        assert in_data == aux == []
+        self.assign(out_data[0], req[0], np.arange(out_data[0].size))
+
+
+def test_an_operator_that_a_script_defines_may_have_no_inputs() -> None:
+    found = nd.Custom(length=4, op_type="test_steps")
+    assert (found.tolist(), found.dtype) == ([0, 1, 2, 3], np.int32)
+    net = mx.Custom(length=3, op_type="test_steps", name="s")
+    assert net.list_arguments() == []
+    assert (net.infer_shape(), net.infer_type()[1]) == (([], [(3,)], []), [np.int32])
+    assert net.eval()[0].tolist() == [0, 1, 2]
+    sums = mx.cast(net, "float32") + mx.Variable("x")
+    executor = sums.simple_bind(x=(3,))
+    assert executor.forward(is_train=True, x=[1.0, 1.0, 1.0])[0].tolist() == [1, 2, 3]
+    executor.backward(nd.ones(3))
+    assert executor.grad_dict["x"].tolist() == [1, 1, 1]
 
 
 def test_backward_without_forward_runs_it() -> None:

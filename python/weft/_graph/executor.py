@@ -83,6 +83,7 @@ class Executor:
             if requests[name] != "null":
                 self._wanted.append(name)
         self._monitor: Callable[[str, NDArray], object] | None = None
+        self._monitors_arguments = False
         self._graph = GraphCore(symbol._core) if graph is None else graph
         self._order = self._graph.variables()
         if groups or len(args) + len(states) < len(self._order[0]) + len(self._order[1]):
@@ -226,7 +227,11 @@ class Executor:
             steps = steps[: self._count]
 
         def run(places: list[Any]) -> None:
-            schedule.run(places, steps, self._monitor)
+            monitor = self._monitor
+            if monitor is not None and self._monitors_arguments:
+                for name, array in (*self.arg_dict.items(), *self.aux_dict.items()):
+                    monitor(name, array)
+            schedule.run(places, steps, monitor)
 
         return schedule.values(arrays), run
 
@@ -448,22 +453,13 @@ class Executor:
     def set_monitor_callback(
         self, callback: Callable[[str, NDArray], object] | None, monitor_all: bool = False
     ) -> None:
-        """Call ``callback(name, array)`` for each result of each node as it is pushed; with `monitor_all`, arguments too."""
+        """Call ``callback(name, array)`` for each result of each node as it is pushed.
+
+        With `monitor_all`, each `forward` begins with the arguments and auxiliary states.
+        """
         if callback is not None and not callable(callback):
             raise ArgumentTypeError(f"a monitor is called as callback(name, array), and {callback!r} was given")
-        if callback is None or not monitor_all:
-            self._monitor = callback
-            return
-        seen: set[str] = set()
-
-        def watch(name: str, array: NDArray) -> None:
-            if not seen:
-                for each, value in {**self.arg_dict, **self.aux_dict}.items():
-                    callback(each, value)
-            seen.add(name)
-            callback(name, array)
-
-        self._monitor = watch
+        self._monitor, self._monitors_arguments = callback, bool(monitor_all)
 
     def reshape(self, *, partial_shaping: bool = False, allow_up_sizing: bool = False, **shapes: Any) -> Executor:
         """Return an executor for other shapes of arguments: arrays that keep their shape are shared with this one.

@@ -44,9 +44,17 @@ def infer_shape(graph: Graph, shapes: Mapping[str, Any] | None = None, attr_key:
     return Graph._of(graph_infer_shape(core_of(graph), dict(shapes or {}), attr_key))
 
 
-@own_pass("infer_type", "InferType", provides=["dtype"], dtypes="dtype_inputs", attr_key="dtype_attr_key")
+@own_pass(
+    "infer_type",
+    "InferType",
+    provides=["dtype", "dtype_num_unknown_nodes"],
+    dtypes="dtype_inputs",
+    attr_key="dtype_attr_key",
+)
 def infer_type(graph: Graph, dtypes: Mapping[str, Any] | None = None, attr_key: str = "__dtype__") -> Graph:
     """Return the graph with the dtype of each entry (InferType): float32 where nothing says otherwise.
+
+    `dtype_num_unknown_nodes` counts the entries without one.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, intege
 from weft._nn import namespace as nn
 from weft._numpy import namespace
 from weft._tape.modes import TRAINING
+from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,14 +108,25 @@ def _leaky(s: Any, data: Any, gamma: Any = None) -> Any:
     if kind == "gelu":
         return nn.gelu(data)
     if kind == "prelu":
-        is_of_channels = gamma.ndim == 1 and gamma.size > 1 and data.ndim > 1
-        slope = gamma.reshape((-1, *(1,) * (data.ndim - 2))) if is_of_channels else gamma
-        return namespace.where(data > 0, data, data * slope)
+        return namespace.where(data > 0, data, data * _beside(data, gamma))
     if TRAINING.get():
         slope = namespace.astype(generator_of(data).uniform(s.lower_bound, s.upper_bound, data.shape), data.dtype)
     else:
         slope = namespace.full_like(data, (s.lower_bound + s.upper_bound) / 2)
     return namespace.where(data > 0, data, data * slope), slope
+
+
+def _beside(data: Any, gamma: Any) -> Any:
+    """Return prelu's slopes in a shape that goes with the data's: their last axis is of channels or, failing that, of examples."""
+    left, shape = list(gamma.shape), [1] * data.ndim
+    for at in range(min(2, data.ndim) - 1, -1, -1):
+        if left and left[-1] in (1, data.shape[at]):
+            shape[at] = left.pop()
+    if not left:
+        return gamma.reshape(tuple(shape))
+    if gamma.ndim < data.ndim:
+        raise ShapeError(f"LeakyReLU: slopes of shape {gamma.shape} do not go with data of shape {data.shape}")
+    return gamma
 
 
 def _lengths_mask(data: Any, lengths: Any, axis: int) -> Any:

@@ -135,10 +135,10 @@ class _Open(Settings):
 
 
 def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    first = ins[0]
+    count = _arguments(s)
+    first = ins[0] if count else ()
     if first is None or None in first:
         return
-    count = _arguments(s)
     known = [list(each) if each is not None and None not in each else [] for each in list(ins)[:count]]
     found = s.prop.infer_shape(known)
     for at, each in enumerate([*found[0], *_of_states(found)]):
@@ -163,9 +163,10 @@ def _of_states(found: Sequence[Any]) -> list[Any]:
 
 
 def _dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    if ins[0] is None:
+    count = _arguments(s)
+    if count and ins[0] is None:
         return
-    found = s.prop.infer_type([ins[at] or ins[0] for at in range(_arguments(s))])
+    found = s.prop.infer_type([ins[at] or ins[0] for at in range(count)])
     for kinds, told in ((ins, [*found[0], *_of_states(found)]), (outs, found[1])):
         for at, each in enumerate(told):
             kinds.learn(at, as_dtype(each))
@@ -178,10 +179,8 @@ def _run(s: Any, arrays: Sequence[Any], *, is_train: bool) -> tuple[CustomOp, li
     kinds = [each.dtype for each in arrays[:count]]
     made, types = s.prop.infer_shape(shapes)[1], s.prop.infer_type(kinds)[1]
     own = s.prop.create_operator("cpu", shapes, kinds)
-    outs = [
-        namespace.zeros(tuple(shape), dtype=kind, engine=arrays[0].engine)
-        for shape, kind in zip(made, types, strict=True)
-    ]
+    engine = arrays[0].engine if arrays else None
+    outs = [namespace.zeros(tuple(shape), dtype=kind, engine=engine) for shape, kind in zip(made, types, strict=True)]
     own.forward(is_train, ["write"] * len(outs), list(arrays[:count]), outs, list(arrays[count:]))
     return own, outs
 

@@ -78,8 +78,10 @@ pub(crate) fn from_python(name: &str, value: &Bound<'_, PyAny>) -> AnyAttribute 
             return found;
         }
     }
-    if let ("shape_num_unknown_nodes" | "storage_allocated_bytes" | "storage_peak_live_bytes", Ok(number)) =
-        (name, value.extract::<usize>())
+    if let (
+        "shape_num_unknown_nodes" | "dtype_num_unknown_nodes" | "storage_allocated_bytes" | "storage_peak_live_bytes",
+        Ok(number),
+    ) = (name, value.extract::<usize>())
     {
         return Arc::new(number);
     }

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// The attribute of a graph that has the dtypes of all entries.
 pub const DTYPE: &str = "dtype";
+/// How many entries have no dtype.
+pub const NUM_UNKNOWN_TYPES: &str = "dtype_num_unknown_nodes";
 /// The value of `DTYPE`.
 pub type DTypes = Vec<Option<DType>>;
 
@@ -80,6 +82,7 @@ fn inferred<S: BuildHasher>(
     }
     let mut result = graph.clone();
     let facts = spread.facts;
+    result.set(NUM_UNKNOWN_TYPES, facts.iter().filter(|dtype| dtype.is_none()).count());
     result.set(DTYPE, facts);
     Ok(result)
 }

@@ -54,7 +54,7 @@ pub use functionalise::{MUTATED_INPUTS, functionalise};
 pub use fuse::fuse;
 pub use gradient::{Aggregate, GradientOptions, Like, Mirror, gradient};
 pub use infer_shape::{NUM_UNKNOWN_SHAPES, SHAPE, Shapes, infer_shape};
-pub use infer_type::{DTYPE, DTypes, infer_type, infer_type_partial};
+pub use infer_type::{DTYPE, DTypes, NUM_UNKNOWN_TYPES, infer_type, infer_type_partial};
 pub use order_mutation::order_mutation;
 pub use place_device::{DEVICE, Devices, place_device};
 pub use plan_memory::{

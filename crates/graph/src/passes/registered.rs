@@ -3,7 +3,7 @@
 use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};
 use super::place_device::{DEVICE, Devices};
-use super::{correct_layout, infer_shape, plan_memory};
+use super::{correct_layout, infer_shape, infer_type, plan_memory};
 use crate::error::{GraphError, Result};
 use crate::graph::{AnyAttribute, Graph};
 use crate::registry::RuleError;
@@ -49,6 +49,7 @@ fn is_of_kind(name: &str, value: &AnyAttribute) -> bool {
         | plan_memory::STORAGE_INPLACE_INDEX
         | plan_memory::PLANNED_ORDER => value.is::<Vec<i64>>(),
         infer_shape::NUM_UNKNOWN_SHAPES
+        | infer_type::NUM_UNKNOWN_TYPES
         | plan_memory::STORAGE_ALLOCATED_BYTES
         | plan_memory::STORAGE_PEAK_LIVE_BYTES => value.is::<usize>(),
         _ => true,
