@@ -151,8 +151,8 @@ else:
 
 __array_api_version__ = "2024.12"
 # Type checkers go by the imports above, which say once what is public; this is for `from weft import *` and `help`.
-_OWN = ["__version__", "__array_namespace_info__", *_FACES]
-globals()["__all__"] = [*_OWN, *(name for name in globals() if name[0] != "_")]
+globals()["__all__"] = ["__version__", "__array_namespace_info__", *_FACES]
+globals()["__all__"] += [name for name in globals() if name[0] != "_"]
 
 if _debug_build:
     _warnings.warn(

@@ -42,17 +42,23 @@ def reached(callable_: object) -> dict[str, Any]:
     return walk.found
 
 
+def _called_by(callable_: Any) -> Any:
+    """Return what a task's call, a partial or a bound method calls, or None."""
+    if isinstance(callable_, GuardedCall):
+        return callable_._call
+    if isinstance(callable_, TaskCall):
+        return callable_._function
+    if isinstance(callable_, functools.partial):
+        return callable_.func
+    return callable_.__func__ if isinstance(callable_, types.MethodType) else None
+
+
 def functions_of(callable_: Any) -> Iterator[types.FunctionType]:
     """Yield the Python functions that a callable runs first: without tasks, partials, bound methods, decorators."""
     for _ in range(16):
-        if isinstance(callable_, GuardedCall):
-            callable_ = callable_._call
-        elif isinstance(callable_, TaskCall):
-            callable_ = callable_._function
-        elif isinstance(callable_, functools.partial):
-            callable_ = callable_.func
-        elif isinstance(callable_, types.MethodType):
-            callable_ = callable_.__func__
+        called = _called_by(callable_)
+        if called is not None:
+            callable_ = called
         elif isinstance(callable_, types.FunctionType):
             yield callable_
             if "__wrapped__" not in callable_.__dict__:
@@ -75,14 +81,11 @@ def code_of(callable_: Any) -> object:
     >>> code_of(makers[0]) is code_of(makers[1]), code_of(print).__name__
     (True, 'builtin_function_or_method')
     """
-    if isinstance(callable_, GuardedCall):
-        callable_ = callable_._call
-    if isinstance(callable_, TaskCall):
-        callable_ = callable_._function
-    if isinstance(callable_, functools.partial):
-        callable_ = callable_.func
-    if isinstance(callable_, types.MethodType):
-        callable_ = callable_.__func__
+    for _ in range(16):
+        called = _called_by(callable_)
+        if called is None:
+            break
+        callable_ = called
     return callable_.__code__ if isinstance(callable_, types.FunctionType) else _class_of(callable_)
 
 

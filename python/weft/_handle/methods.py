@@ -324,12 +324,12 @@ def flatten(self: NDArray, order: Order = "C") -> NDArray:
     >>> weft.asarray([[1, 2], [3, 4]]).flatten()
     NDArray([1, 2, 3, 4])
     """
-    from weft._ops.manipulation import ravel, reshape as reshaped  # noqa: PLC0415 - the methods have their names
+    from weft._ops.manipulation import ravel, reshaped  # noqa: PLC0415 - which are functions of arrays
 
     if order != "C":
         shown = ravel(self, order)
         return shown.copy() if share(shown, self) else shown
-    return reshaped(self, self.size, copy=True)
+    return reshaped(self, self.size, "C", copy=True)
 
 
 def reshape(self: NDArray, *shape: Any, order: Order = "C", copy: bool | None = None) -> NDArray:

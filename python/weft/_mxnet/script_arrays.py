@@ -69,9 +69,8 @@ def function(name: str, prefix: str = "") -> Callable[..., Any]:
 
 def _placed(op: Operator, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return the arrays of a call in the order of the op's inputs, and its attributes."""
-    named = {
-        key: each for key, each in named.items() if key not in ("name", "ctx")
-    }  # an operator of the user's has neither
+    # An operator of the user's has neither.
+    named = {key: each for key, each in named.items() if key not in ("name", "ctx")}
     arrays, attributes = arranged(op, given, is_operand, named)
     by_name = {key: named.pop(key) for key in list(named) if is_operand(named[key])}
     names = input_names(op, named)

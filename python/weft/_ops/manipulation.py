@@ -205,7 +205,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
 
 
 def reshaped(x: NDArray, shape: AnyShape, order: Order, copy: bool | None) -> NDArray:
-    """Return the elements in another shape, whatever it takes."""
+    """Return the elements in another shape: `reshape` in every case."""
     if order != "C" and is_first_fastest(x, order):
         return transpose(reshape(transpose(x), as_shape(shape)[::-1], copy=copy))
     if is_symbol(x):

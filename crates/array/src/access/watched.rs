@@ -1,9 +1,10 @@
 //! Ops of engines that are [watched](weft_engine::Engine::watch): the ones whose results hold a NaN or an infinity though all
 //! that they read was finite.
 //!
-//! Results are looked at when the op has run, on a worker or at its push, and what it has read only if one of them is not finite; of what it changes in
-//! place that is known before. So an op costs one walk over its results. Bytes that the host does not reach are copied by
-//! nobody: such ops are counted. Ops without arrays to read have made such values because they were asked to.
+//! Results are looked at when the op has run, on a worker or at its push, and what it has read only if one of them is not
+//! finite; of what it changes in place that is known before. So an op costs one walk over its results. Bytes that the host
+//! does not reach are copied by nobody: such ops are counted. Ops without arrays to read have made such values because they
+//! were asked to.
 
 use super::{Access, Array};
 use crate::DType;

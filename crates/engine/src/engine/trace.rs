@@ -131,8 +131,8 @@ impl Engine {
         self.start(|first, identify| Recorder::new(first, limit, identify))
     }
 
-    /// Starts a trace of the next `limit` ops, about. When it is full, further ops are neither recorded nor counted, and take no longer than without a
-    /// trace. It lasts until it is [stopped](Self::stop_trace).
+    /// Starts a trace of the next `limit` ops, about. When it is full, further ops are neither recorded nor counted, and
+    /// take no longer than without a trace. It lasts until it is [stopped](Self::stop_trace).
     pub fn start_sample(&self, limit: u64) -> Result<(), EngineError> {
         self.start(|first, identify| Recorder::new(first, limit, identify).into_sample())
     }
