@@ -41,9 +41,6 @@ __all__ = [
     "zeros_like",
 ]  # fmt: skip
 
-#: Most elements of nested lists.
-_NUMBERS = frozenset({bool, int, float, complex})
-
 
 def asarray(
     obj: ArrayLike,
