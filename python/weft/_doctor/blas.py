@@ -11,7 +11,6 @@ from weft._core import find_op
 from weft._doctor.findings import Finding
 from weft._doctor.sources import function_named
 from weft._machine.processors import usable_cpus
-from weft._machine.software import blas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,15 +54,20 @@ _BESIDE, _LEAST = 0.1, 1e-3
 
 def too_many_threads(run: Run) -> Iterator[Finding]:
     """Yield a finding for each line with ops that call BLAS beside each other with more threads than there are processors."""
+    chosen = np.nonzero(run.record.began & ~run.record.waits & (run.ends > 0))[0]
+    if run.workers < 2 or _beside_of(run, chosen)[0] < _LEAST:
+        return
+    from weft._machine.software import blas  # noqa: PLC0415 - longer than to read a short trace
+
     libraries = [library for library in blas() if library["threads"] > 1]
     processors = usable_cpus()
-    if not libraries or run.workers < 2:
+    if not libraries:
         return
     library = max(libraries, key=lambda each: each["threads"])
-    groups = run.by_place(np.nonzero(run.record.began & ~run.record.waits & (run.ends > 0))[0])
+    groups = run.by_place(chosen)
     using = {place: group for place, group in groups.items() if _calls_blas(place, run, group[0])}
     together = np.array([op for group in using.values() for op in group], np.int64)
-    beside, most = _beside(run.ends[together] - (run.took[together] * 1e9).astype(np.int64), run.ends[together])
+    beside, most = _beside_of(run, together)
     total = float(run.took[together].sum())
     threads = most * library["threads"]
     if beside < max(_LEAST, _BESIDE * total) or threads <= processors:
@@ -79,6 +83,10 @@ def too_many_threads(run: Run) -> Iterator[Finding]:
             "`threadpoolctl.threadpool_limits(1)` before the first push, or `weft.Engine(blas_threads=1)` for functions of weft's own",
             count=len(group),
         )
+
+
+def _beside_of(run: Run, ops: npt.NDArray[np.int64]) -> tuple[float, int]:
+    return _beside(run.ends[ops] - (run.took[ops] * 1e9).astype(np.int64), run.ends[ops])
 
 
 def _beside(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> tuple[float, int]:

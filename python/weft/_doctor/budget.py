@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 #: The time that checks may take, in times of the script's own, and seconds of the processor that they may take in any case.
-SHARE, GRACE = 2.5, 0.05
+SHARE, GRACE = 2.5, 0.01
 #: Seconds that an op takes to come to a worker, and its end to come back, at most; and of the core around a push that is passed by.
 _HANDED, _TOLD = 1e-4, 2e-6
 #: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
@@ -52,6 +52,10 @@ class Budget:
     def pass_by(self, asked: float) -> None:
         """Note a push that is not checked, of which the hook was told then."""
         self._spent += time.perf_counter() - asked + _TOLD
+
+    def replayed(self, asked: float, own: float) -> None:
+        """Note the call of a program that was told of then, and is replayed and looked at. That takes the script so many seconds."""
+        self._spent += time.perf_counter() - asked - own + _TOLD
 
     def look(self, ops: int) -> None:
         """Note array ops with results that the core has looked at."""

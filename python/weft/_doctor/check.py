@@ -15,6 +15,7 @@ from weft._doctor.finite import FirstNaNs
 from weft._doctor.frames import globals_of_pusher, locals_of_pusher
 from weft._doctor.memory import Region, Regions
 from weft._doctor.orders import OPS, Logged, logged, thread_name
+from weft._doctor.programs import Programs
 from weft._doctor.pushes import Owners, Push
 from weft._doctor.reach import code_of
 
@@ -84,6 +85,18 @@ class Checker:
         self._numbers: Counter[str] = Counter()
         self._patience = _PATIENCE
         self._budget = Budget()
+        self._programs = Programs(
+            self._budget,
+            self._nans,
+            self._drain,
+            _is_alone,
+            lambda: self._told,
+            looks="first-nan" in self.kinds,
+        )
+        #: Runs a call of a program outside of ops.
+        self.calling = self._programs.call
+        #: Pushes that the core has told.
+        self._told = 0
         #: Ops that were not looked at, and whether one was pushed since the last wait for all.
         self._passed, self._is_behind = 0, False
         #: Seconds of checks inside the current op.
@@ -104,6 +117,7 @@ class Checker:
     ) -> Push | None:
         """Look at the memory before an op. Return None for one that is not looked at."""
         asked = time.perf_counter()
+        self._told += 1
         due = self._due(callable_, place, asked)
         if inside:  # its op runs: a wait for it would not end
             self._counts["pushed inside ops"] += 1
@@ -320,6 +334,8 @@ class Checker:
         report.count("ops", self._counts.pop("ops", 0))
         report.count("array ops", self._nans.checked)
         report.count("ops that were not looked at", self._passed)
+        report.count("calls of programs looked at by their results", self._programs.replayed)
+        report.count("calls of programs whose values that are not finite were traced to no op", self._programs.untold)
         for checked, number in self._counts.items():
             report.count(checked, number)
         report.count("ops on devices or that end later", self._nans.unseen)
@@ -333,5 +349,7 @@ class Checker:
 
 def _is_alone() -> bool:
     """Whether no thread of the script's runs but the one that pushes: workers that have asked for their names are none."""
+    if threading.active_count() == 1:
+        return True
     kind = getattr(threading, "_DummyThread", ())
     return sum(not isinstance(thread, kind) for thread in threading.enumerate()) <= 1

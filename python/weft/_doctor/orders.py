@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import threading
 from collections import Counter
@@ -19,6 +18,8 @@ from weft._engine.task_handle import TaskHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from weft._program.function import ProgramFunction
 
 #: Ops that are logged for one run; later ones are not compared.
 OPS = 20_000
@@ -125,6 +126,8 @@ def _print_of_array(array: Any) -> _Print:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # noqa: PLC0415 - as long as to read a short trace, for values that are printed alone
+
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
@@ -142,6 +145,10 @@ class OrderLog:
         self.log: list[Logged] = []
         self.regions, self._owners = Regions(), Owners()
         self._numbers: Counter[str] = Counter()
+
+    def calling(self, function: ProgramFunction, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Run a call of a program op by op."""
+        return function._eagerly(args, kwargs)
 
     def pushing(
         self,

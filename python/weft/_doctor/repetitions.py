@@ -12,7 +12,7 @@ from weft._doctor.findings import Finding
 from weft._doctor.replayed import part_saved
 from weft._doctor.run import SHARE, TURNS
 from weft._doctor.sources import lines
-from weft._trace.record import NONE, Kind
+from weft._trace.record import NONE, Kind, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ _WINDOW = 100_000
 def repeated_ops(run: Run) -> Iterator[Finding]:
     ops, record = run.ops, run.record
     measured = 0
-    for pusher in np.unique(ops["pusher"]).tolist():
+    for pusher in distinct(ops["pusher"])[0].tolist():
         chosen = np.nonzero(
             (ops["pusher"] == pusher) & ~record.waits & run.top & (ops["place"] > 0) & (ops["kind"] != Kind.DELETE)
         )[0]

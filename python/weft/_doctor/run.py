@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft._doctor.sources import split_place
-from weft._trace.record import Access
+from weft._trace.record import Access, distinct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -68,7 +68,7 @@ class Run:
         """Return ops by file and line of their pushes."""
         groups: dict[tuple[str, int], list[int]] = defaultdict(list)
         numbers = self.ops["place"][chosen]
-        for number in np.unique(numbers).tolist():
+        for number in distinct(numbers)[0].tolist():
             group: list[int] = chosen[numbers == number].tolist()
             groups[self.place(group[0])] += group
         return groups
@@ -77,7 +77,7 @@ class Run:
     def overwrites_again(self) -> bool:
         """Whether an op overwrites a variable that another one has used."""
         accesses = self.record.accesses
-        _, first = np.unique(accesses["variable"], return_index=True)
+        _, first = distinct(accesses["variable"])
         later = np.ones(len(accesses), np.bool_)
         later[first] = False
         return bool((later & (accesses["kind"] == Access.OVERWRITE)).any())

@@ -88,10 +88,6 @@ class Doctor:
 
     def __enter__(self) -> Report:
         """Begin to check."""
-        # An import of weft without checks does without these.
-        from weft._doctor.check import Checker  # noqa: PLC0415
-        from weft._doctor.traces import Traces  # noqa: PLC0415
-
         with _lock:
             if _open:
                 raise TraceError("another weft.doctor() is open, and one process has one at a time")
@@ -99,7 +95,10 @@ class Doctor:
         self._pid = os.getpid()
         try:
             checks = self._kinds & CHECKED
+            # An import of weft does without these, and advice without checks.
             if checks:
+                from weft._doctor.check import Checker  # noqa: PLC0415
+
                 _watch_drain(None)
                 _watch_origins()
                 self._checker = Checker(checks)
@@ -107,6 +106,8 @@ class Doctor:
                 self._eager.__enter__()
                 _watch(self._checker)
             if self._kinds - CHECKED - {"nondeterministic"}:
+                from weft._doctor.traces import Traces  # noqa: PLC0415
+
                 self._traces = Traces(self._kinds)
                 self._traces.start(timed=not checks)
         except BaseException:

@@ -300,11 +300,11 @@ class ProgramFunction(Signatures, Generic[P, R]):
 
     # Making programs.
 
-    def _lowered(self, arguments: tuple[Any, ...]) -> Program:
+    def _lowered(self, arguments: tuple[Any, ...], stacklevel: int = 4) -> Program:
         """Return the program of a call, with or without `Aval`s in place of arrays."""
         given = tuple(_materialised(value) for value in arguments)
         found: Program | None = self._find(given)
-        return found if found is not None else self._new(given, stacklevel=4)
+        return found if found is not None else self._new(given, stacklevel)
 
     def _new(self, arguments: tuple[Any, ...], stacklevel: int) -> Program:
         settings = self._settings

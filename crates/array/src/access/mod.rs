@@ -55,7 +55,7 @@ pub use rights::{granted, granting};
 pub(crate) use rights::{refuse, refuse_bytes};
 pub use substitutes::{standing, stands_for};
 pub(crate) use watched::{LookAtPush, announce_scalars};
-pub use watched::{Origin, Origins, announce, take_origins};
+pub use watched::{Origin, Origins, announce, are_finite, take_origins};
 
 use weft_engine::AccessKind;
 

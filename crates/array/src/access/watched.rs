@@ -253,6 +253,16 @@ fn is_real(array: &Array) -> bool {
     array.dtype().is_floating() || matches!(array.dtype(), DType::Complex64 | DType::Complex128)
 }
 
+/// Whether all elements are finite; so are those of bytes that the host does not reach.
+///
+/// # Safety
+///
+/// Ops that write to the array have ended, and none begins meanwhile.
+#[must_use]
+pub unsafe fn are_finite(array: &Array) -> bool {
+    is_finite(array)
+}
+
 /// Whether all elements are finite; so are those of bytes that nobody can look at.
 fn is_finite(array: &Array) -> bool {
     if !is_real(array) || !array.buffer().is_host() {

@@ -33,6 +33,12 @@ pub(crate) fn set(hook: Option<Hook>) -> Option<Hook> {
     std::mem::replace(&mut *HOOK.lock().unwrap_or_else(PoisonError::into_inner), hook)
 }
 
+/// The hook, if this thread is in no op: it decides how calls of programs run that are switched off once, for it.
+pub(crate) fn hook_of_programs(py: Python<'_>) -> Option<Py<PyAny>> {
+    let hook = HOOK.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|hook| hook.object.clone_ref(py));
+    hook.filter(|_| CurrentOp::get().is_none())
+}
+
 /// A push that the hook was told of.
 pub(crate) struct Watched<'py> {
     hook: Bound<'py, PyAny>,

@@ -1,6 +1,7 @@
 //! Checks of what is pushed: the hook that is told, waits for all engines, fingerprints of memory.
 
 use super::process;
+use crate::array::NDArray;
 use crate::engine::wait;
 use crate::engine::watching::{self, Hook};
 use crate::interpreter::arguments::{self, Timeout};
@@ -11,7 +12,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Instant;
-use weft_array::take_origins;
+use weft_array::{are_finite, take_origins};
 use weft_engine::EngineError;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,7 +21,8 @@ const LONG: usize = 1 << 18;
 
 /// Tells `hook` of each push of a callable or a native function from now on, on engines that live or are made: by
 /// ``hook.pushing(callable, name, place, kind, inside, engine, objects)``, and then by ``hook.pushed(token, pushed)`` with what that
-/// answered, unless that was None. A hook of None ends it. Engines that are made meanwhile have the `policy`, if one is given.
+/// answered, unless that was None. A call of a program outside of ops, where programs are switched off once, is
+/// ``hook.calling(function, args, kwargs)``. A hook of None ends it. Engines that are made meanwhile have the `policy`, if one is given.
 #[pyfunction]
 #[pyo3(signature = (hook, policy=None))]
 pub(crate) fn _watch(py: Python<'_>, hook: Option<Py<PyAny>>, policy: Option<String>) {
@@ -76,6 +78,13 @@ pub(crate) fn _watch_origins(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     });
     answer.set_item("found", found.collect::<PyResult<Vec<_>>>()?)?;
     Ok(answer)
+}
+
+/// Whether all elements of arrays are finite, as far as the host reaches them. The caller has waited for them.
+#[pyfunction]
+pub(crate) fn _are_finite(arrays: Vec<PyRef<'_, NDArray>>) -> bool {
+    // SAFETY: the check has waited for all that was pushed, on the one thread that pushes; it reads memory as `_storage` shows it.
+    arrays.iter().all(|array| unsafe { are_finite(&array.inner) })
 }
 
 /// The line of a place that the hook was told of: ``file.py:12``, or None.

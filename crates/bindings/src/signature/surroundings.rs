@@ -6,6 +6,7 @@ use crate::tape::listen::tape_surroundings;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use std::cell::Cell;
 use std::sync::{PoisonError, RwLock};
 
 /// How often programs were switched off.
@@ -27,10 +28,35 @@ impl Drop for Eager {
     }
 }
 
+thread_local! {
+    /// How often of that does not count for this thread: calls that a check has let be programs.
+    static LIFTED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One switch less counts on this thread while one of these lives.
+pub(super) struct Lifted(usize);
+
+impl Lifted {
+    pub(super) fn begin() -> Self {
+        Self(LIFTED.replace(1))
+    }
+}
+
+impl Drop for Lifted {
+    fn drop(&mut self) {
+        LIFTED.set(self.0);
+    }
+}
+
+/// How often programs are switched off for this thread.
+pub(super) fn switched_off() -> usize {
+    EAGER.read().unwrap_or_else(PoisonError::into_inner).saturating_sub(LIFTED.get())
+}
+
 /// Whether all programs are switched off.
 #[pyfunction]
 pub(crate) fn is_eager() -> bool {
-    *EAGER.read().unwrap_or_else(PoisonError::into_inner) > 0
+    switched_off() > 0
 }
 
 /// The surroundings of a call, or None if programs are switched off.

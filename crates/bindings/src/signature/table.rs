@@ -4,12 +4,14 @@ use super::guards::Guard;
 use super::key::{Around, Kept, Key};
 use super::overlaps::{self, Shared};
 use super::results::Results;
-use super::surroundings::surroundings;
+use super::surroundings::{Lifted, surroundings, switched_off};
 use crate::array::NDArray;
 use crate::array::moves::now;
+use crate::engine::watching::hook_of_programs;
 use crate::program::Compiled;
 use crate::tape::marks::Standings;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
@@ -118,6 +120,12 @@ impl Signatures {
         let py = slf.py();
         let this = slf.get();
         let Some(surrounding) = Self::surrounding(py)? else {
+            if !recording::is_open()
+                && switched_off() == 1
+                && let Some(hook) = hook_of_programs(py)
+            {
+                return hook.into_bound(py).call_method1(intern!(py, "calling"), (slf, args, kwargs));
+            }
             return slf.call_method1("_eagerly", (args, kwargs));
         };
         let arguments = match this.placed(args, kwargs)? {
@@ -143,6 +151,43 @@ impl Signatures {
         let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
         let key = self.key(&arguments, &surroundings(py)?.unwrap_or_default())?;
         Ok(self.find(py, &key)?.map(|entry| entry.program.clone_ref(py)))
+    }
+
+    /// Calls it as a program, though these are switched off once.
+    #[pyo3(signature = (args, kwargs))]
+    fn _as_program<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _lifted = Lifted::begin();
+        Self::__call__(slf, args, kwargs)
+    }
+
+    /// The program of a call, or None; also where programs are switched off once. If there is none it is made where a level of the
+    /// stack is given, for warnings.
+    #[pyo3(signature = (args, kwargs, stacklevel=None))]
+    fn _program_of<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        stacklevel: Option<usize>,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let _lifted = Lifted::begin();
+        let Some(surrounding) = Self::surrounding(py)? else { return Ok(None) };
+        let arguments = match this.placed(args, kwargs)? {
+            Some(arguments) => arguments,
+            None => SmallVec::from_iter(slf.call_method1("_bind", (args, kwargs))?.cast::<PyTuple>()?),
+        };
+        let key = this.key(&arguments, &surrounding)?;
+        match this.find(py, &key)? {
+            Some(entry) => Ok(Some(entry.program.clone_ref(py))),
+            None if stacklevel.is_some() => {
+                Ok(Some(slf.call_method1("_lowered", (PyTuple::new(py, arguments)?, stacklevel))?.unbind()))
+            }
+            None => Ok(None),
+        }
     }
 
     /// The parts of the arguments and of the surroundings in the signature of a call: for comparison.
