@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft._core import _are_finite, _keep, _put_back
 from weft._doctor import budget, programs
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ UNTOLD = "calls of programs whose values that are not finite were traced to no o
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No time for more than is checked at any price."""
     monkeypatch.setattr(budget.Budget, "allows", lambda *_: False)
+    monkeypatch.setattr(budget.Budget, "allows_program", lambda *_: False)
 
 
 def line_of(function: Callable[..., Any], text: str) -> int:
@@ -178,10 +180,7 @@ def donated_script() -> tuple[Any, ...]:
     def step(x: weft.NDArray) -> weft.NDArray:
         return weft.sqrt(x - 0.25)
 
-    found = []
-    for at in range(TURNS):
-        found.append(np.array(step(weft.full(4, 1.0 if at < LATE else 0.0))))
-    return tuple(found)
+    return tuple(np.array(step(weft.full(4, 1.0 if at < LATE else 0.0))) for at in range(TURNS))
 
 
 def nested_script() -> tuple[Any, ...]:
@@ -405,7 +404,7 @@ def test_more_functions_than_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(programs, "_MOST", 2)
     with weft.doctor(only="first-nan") as report:
         for _ in range(4):
-            step = weft.program(lambda x: weft.log(x))
+            step = weft.program(lambda x: weft.log(x) + 1)
             for at in range(20):
                 step(weft.full(3, float(at < 18)))
     assert [one.count for one in report.findings] == [8]
@@ -428,3 +427,77 @@ def test_memory_that_is_too_large_to_keep(monkeypatch: pytest.MonkeyPatch) -> No
     assert report.findings == []
     assert len(ran) == TURNS + 1  # with its recording
     np.testing.assert_array_equal(total, np.full(1000, float(TURNS)))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.complex64, np.int8, np.bool_])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x,
+        lambda x: x[1],
+        lambda x: x[:, 2],
+        lambda x: x[::-1, ::2],
+        lambda x: x.T,
+        lambda x: x[1, 2],
+        lambda x: x[:0],
+    ],
+)
+def test_elements_are_kept_and_put_back(view: Callable[[Any], Any], dtype: Any) -> None:
+    values = (np.arange(20).reshape(4, 5) % 7).astype(dtype)
+    x, other = weft.asarray(values), weft.arange(3)
+    one = view(x)
+    weft.wait()
+    kept = _keep([one, other], 1 << 20)
+    assert kept == view(values).tobytes() + np.array(other).tobytes()
+    one[...] = 1
+    other[...] = 5
+    weft.wait()
+    changed = np.array(x)
+    assert _put_back([one, other], kept)
+    np.testing.assert_array_equal(x, values)
+    np.testing.assert_array_equal(other, np.arange(3))
+    assert not _put_back([one], kept)
+    assert not _put_back([one, other], kept + b"1")
+    np.testing.assert_array_equal(x, values)
+    assert changed.shape == values.shape
+
+
+def test_arrays_whose_elements_are_not_kept() -> None:
+    x = weft.ones(4)
+    weft.wait()
+    assert _keep([x], 31) is None
+    assert _keep([x], 32) == np.ones(4).tobytes()
+    fixed = np.ones(4)
+    fixed.flags.writeable = False
+    lent = weft.from_dlpack(fixed) if hasattr(fixed, "__dlpack__") else weft.asarray(fixed)
+    kept = _keep([lent], 32)
+    assert kept is None or _put_back([lent], kept)
+    np.testing.assert_array_equal(fixed, np.ones(4))
+
+    @weft.task
+    def fail(x: weft.Mutate[weft.NDArray]) -> None:
+        raise ValueError
+
+    fail(x)
+    with pytest.raises(ValueError):  # noqa: PT011 - the op's own
+        weft.wait()
+    assert _keep([x], 32) is None
+    assert _are_finite([x]) is True
+    assert _are_finite([]) is True
+
+
+def test_nothing_is_looked_at_while_ops_pend() -> None:
+    goes = threading.Event()
+    x = weft.ones(4)
+    weft.wait()
+    kept = _keep([x], 32)
+    assert kept is not None
+    weft.get_engine().push(goes.wait)
+    try:
+        assert _keep([x], 32) is None
+        assert _are_finite([x]) is None
+        assert not _put_back([x], kept)
+    finally:
+        goes.set()
+    weft.wait()
+    assert _put_back([x], kept)

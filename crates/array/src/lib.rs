@@ -24,8 +24,8 @@ mod step;
 mod tuple;
 
 pub use access::{
-    Access, Array, Origin, Origins, Touch, Touched, announce, are_finite, granted, granting, known_devices,
-    set_known_devices, standing, stands_for, take_origins,
+    Access, Array, Origin, Origins, Touch, Touched, announce, are_finite, granted, granting, keep_elements,
+    known_devices, restore_elements, set_known_devices, standing, stands_for, take_origins,
 };
 pub use door::{
     Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit, submit_overwriting,

@@ -78,7 +78,9 @@ mod _core {
     #[pymodule_export]
     use super::face::status::_exit_failed;
     #[pymodule_export]
-    use super::face::watch::{_are_finite, _fingerprint, _place, _watch, _watch_drain, _watch_origins};
+    use super::face::watch::{
+        _are_finite, _fingerprint, _keep, _place, _put_back, _watch, _watch_drain, _watch_origins,
+    };
     #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]

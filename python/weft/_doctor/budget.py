@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-#: The time that checks may take, in times of the script's own, and seconds of the processor that they may take in any case.
-SHARE, GRACE = 2.5, 0.01
+#: The time that checks may take, in times of the script's own; from which on no more calls of programs run op by op; and seconds of the processor that
+#: checks may take in any case, so that those of a script of some milliseconds are worth the name.
+SHARE, OF_PROGRAMS, GRACE = 2.5, 1.5, 0.01
 #: Seconds that an op takes to come to a worker, and its end to come back, at most; and of the core around a push that is passed by.
 _HANDED, _TOLD = 1e-4, 2e-6
 #: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
@@ -37,6 +38,10 @@ class Budget:
     def allows(self, now: float) -> bool:
         """Return whether there is time for one more check."""
         return self._left > 0 or self._spent < SHARE * (now - self._begun - self._spent)
+
+    def allows_program(self, now: float) -> bool:
+        """Return whether there is time to run a program op by op: replays are looked at, too."""
+        return self._spent < OF_PROGRAMS * (now - self._begun - self._spent)
 
     def begin(self) -> float:
         """Begin a check. Return the time. There is one at a time."""

@@ -11,21 +11,18 @@ from whose results the tape goes on, with arrays on devices, and where arguments
 
 from __future__ import annotations
 
-import threading
 import time
 import weakref
-from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from weft._core import NDArray, _are_finite, _watch_drain
-from weft._doctor.memory import host_of
+from weft._core import NDArray, _are_finite, _keep, _put_back, _watch_drain
 from weft._program.trees import leaves_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weft._core import Compiled
     from weft._doctor.budget import Budget
     from weft._doctor.finite import FirstNaNs
     from weft._program.function import ProgramFunction
@@ -37,13 +34,8 @@ _FIRST = 8
 _MOST = 1024
 #: Bytes of the memory that is kept for the time of a replay.
 _KEPT = 1 << 26
-#: Seconds that it takes to ask whether ops pend.
-_ASKED = 5e-6
 #: The level of the stack on which the call is, from the recording of its program.
 _CALLER = 5
-
-#: Memory of arrays, and copies of it.
-_Copies = list[tuple[Any, Any]]
 
 
 class _Function:
@@ -59,44 +51,32 @@ class _Function:
 
 
 class _Known:
-    """The calls of one program."""
+    """The calls of one program. It keeps states of the program, and goes with it."""
 
     __slots__ = ("arguments", "calls", "is_replayed", "odd", "own", "program", "states")
 
-    def __init__(self, program: Program, *, donates: bool) -> None:
-        self.program = weakref.ref(program)
+    def __init__(self, program: weakref.ref[Program], compiled: Compiled, *, may_be_replayed: bool) -> None:
+        self.program = program
         #: Calls, and those with results that are not finite.
         self.calls = self.odd = 0
         #: Seconds of its fastest replay.
-        self.own = 0.0
-        steps = program._compiled.describe()
+        self.own = inf
+        steps = compiled.describe()
         written = [view for step in steps for view in step["outputs"]]
-        #: Numbers of the states and arguments that it writes to.
-        self.states = sorted({view["number"] for view in written if view["kind"] == "state"})
+        states = compiled.states
+        #: States that it writes to, and the numbers of such arguments.
+        self.states = [
+            states[number] for number in sorted({view["number"] for view in written if view["kind"] == "state"})
+        ]
         self.arguments = sorted({view["number"] for view in written if view["kind"] == "argument"})
-        self.is_replayed = not (donates or program._heard or any(step["opaque"] for step in steps))
+        self.is_replayed = may_be_replayed and not any(step["opaque"] for step in steps)
 
-    def writes_to(self, function: ProgramFunction, program: Program, args: Any, kwargs: Any) -> list[Any]:
+    def writes_to(self, function: ProgramFunction, args: Any, kwargs: Any) -> list[Any]:
         """Return the arrays that a call writes to."""
-        if not self.states and not self.arguments:
-            return []
-        states = program._compiled.states
-        leaves = function._leaves(function._bind(args, kwargs)) if self.arguments else ()
-        return [*(states[number] for number in self.states), *(leaves[number] for number in self.arguments)]
-
-
-class _Asked(NamedTuple):
-    """What the check run gives."""
-
-    budget: Budget
-    nans: FirstNaNs
-    looks: bool
-    #: Waits for all that was pushed; answers whether it has ended.
-    drain: Callable[[], bool]
-    #: Whether no thread of the script's runs but this one.
-    is_alone: Callable[[], bool]
-    #: How many callables and native functions were pushed.
-    pushes: Callable[[], int]
+        if not self.arguments:
+            return self.states
+        leaves = function._leaves(function._bind(args, kwargs))
+        return [*self.states, *(leaves[number] for number in self.arguments)]
 
 
 class Programs:
@@ -125,40 +105,42 @@ class Programs:
         *,
         looks: bool,
     ) -> None:
-        self._run = _Asked(budget, nans, looks, drain, is_alone, pushes)
+        self._budget, self._nans, self._looks = budget, nans, looks
+        self._drain, self._is_alone, self._pushes = drain, is_alone, pushes
         self._functions: dict[int, _Function] = {}
         self._known: dict[int, _Known] = {}
-        self._inside = threading.local()
+        #: How many calls run op by op: in them, all do.
+        self._inside = 0
         #: Calls that were replayed, and those of them with values that no second run has looked for.
         self.replayed = self.untold = 0
 
     def call(self, function: ProgramFunction, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Run a call of a program."""
-        if getattr(self._inside, "depth", 0):
+        if self._inside or not self._is_alone():
             return function._eagerly(args, kwargs)
         asked = time.perf_counter()
-        called = self._function(function._settings)
-        if called is None or called.is_plain or not self._run.is_alone():
+        called = self._functions.get(id(function._settings)) or self._function(function._settings)
+        if called is None or called.is_plain:
             return self._plainly(function, args, kwargs)
         called.calls += 1
         program = self._program(called, function, args, kwargs)
-        known = None if program is None else self._of(program, donates=bool(function._settings.options.donate))
+        known = None if program is None else self._known.get(id(program)) or self._of(program, function)
         if program is None or known is None:
-            pushes = self._run.pushes()
+            pushes = self._pushes()
             result = self._op_by_op(function, args, kwargs, asked, 0.0)
-            called.is_plain |= self._run.pushes() != pushes
+            called.is_plain |= self._pushes() != pushes
             return result
         if not known.is_replayed:
             return self._plainly(function, args, kwargs)
         known.calls += 1
-        if self._run.looks and self._is_due(known.calls, asked):
-            return self._op_by_op(function, args, kwargs, asked, known.own)
-        return self._replay(known, function, program, args, kwargs, asked)
+        if self._looks and self._is_due(known.calls, asked):
+            return self._op_by_op(function, args, kwargs, asked, known.own if known.own < inf else 0.0)
+        return self._replay(known, function, args, kwargs, asked)
 
     def _function(self, settings: object) -> _Function | None:
-        called = self._functions.get(id(settings))
-        if called is None and len(self._functions) < _MOST:
-            called = self._functions[id(settings)] = _Function(settings)
+        if len(self._functions) >= _MOST:
+            return None
+        called = self._functions[id(settings)] = _Function(settings)
         return called
 
     def _program(self, called: _Function, function: ProgramFunction, args: Any, kwargs: Any) -> Program | None:
@@ -176,87 +158,88 @@ class Programs:
         called.recorded += 1
         return program
 
-    def _of(self, program: Program, *, donates: bool) -> _Known | None:
-        known = self._known.get(id(program))
-        if known is not None and known.program() is program:
-            return known
+    def _of(self, program: Program, function: ProgramFunction) -> _Known | None:
         if len(self._known) >= _MOST:
-            self._known = {key: each for key, each in self._known.items() if each.program() is not None}
-            if len(self._known) >= _MOST:
-                return None
-        known = self._known[id(program)] = _Known(program, donates=donates)
-        return known
+            return None
+        key, known = id(program), self._known
+        reference = weakref.ref(program, lambda _: known.pop(key, None))
+        may_be_replayed = not (program._heard or function._settings.options.donate)
+        found = known[key] = _Known(reference, program._compiled, may_be_replayed=may_be_replayed)
+        return found
 
     def _is_due(self, count: int, now: float) -> bool:
-        return count <= _FIRST or not count & (count - 1) or self._run.budget.allows(now)
+        return count <= _FIRST or not count & (count - 1) or self._budget.allows_program(now)
 
     def _plainly(self, function: ProgramFunction, args: Any, kwargs: Any) -> Any:
         """Run it op by op. Calls inside run so, too."""
-        self._inside.depth = getattr(self._inside, "depth", 0) + 1
+        self._inside += 1
         try:
             return function._eagerly(args, kwargs)
         finally:
-            self._inside.depth -= 1
+            self._inside -= 1
 
     def _op_by_op(self, function: ProgramFunction, args: Any, kwargs: Any, asked: float, own: float) -> Any:
         """Run it op by op, which is a check. A replay takes `own` seconds."""
-        run = self._run
         told = time.perf_counter() - asked
-        run.drain()
-        run.budget.look(run.nans.keep())
-        begun, pushes = run.budget.begin() - told, run.pushes()
+        self._drain()
+        self._budget.look(self._nans.keep())
+        begun, pushes = self._budget.begin() - told, self._pushes()
         try:
             return self._plainly(function, args, kwargs)
         finally:
-            ended = run.drain()
-            run.nans.keep()
-            if ended and run.pushes() == pushes:  # which are accounted for one by one
-                run.budget.end(time.perf_counter() - begun, own)
+            ended = self._drain()
+            self._nans.keep()
+            if ended and self._pushes() == pushes:  # which are accounted for one by one
+                self._budget.end(time.perf_counter() - begun, own)
 
-    def _replay(
-        self, known: _Known, function: ProgramFunction, program: Program, args: Any, kwargs: Any, asked: float
-    ) -> Any:
+    def _replay(self, known: _Known, function: ProgramFunction, args: Any, kwargs: Any, asked: float) -> Any:
         """Replay it, and look at its results."""
-        run = self._run
-        if not run.looks:
+        if not self._looks:
             return function._as_program(args, kwargs)
-        written = known.writes_to(function, program, args, kwargs)
-        copies: _Copies | None = []
+        written = known.writes_to(function, args, kwargs)
+        kept: bytes | None = b""
         if written:
-            waited = run.drain()
-            copies = _copies_of(written) if waited else None
-            if copies is None:
-                known.is_replayed &= not waited
+            if known.arguments and not all(isinstance(array, NDArray) for array in written):
+                known.is_replayed = False
                 return self._plainly(function, args, kwargs)
+            kept = _keep(written, _KEPT)
+            if kept is None:
+                ended = self._drain()
+                kept = _keep(written, _KEPT)
+                if kept is None:
+                    known.is_replayed &= not ended
+                    return self._plainly(function, args, kwargs)
         begun = time.perf_counter()
         result = function._as_program(args, kwargs)
-        ended = time.perf_counter()
-        has_ended = run.drain()
-        if (waited := time.perf_counter()) - ended > _ASKED:  # for a part of it
-            ended = waited
-        known.own = min(known.own or ended - begun, ended - begun)
-        self.replayed += 1
+        taken = time.perf_counter() - begun
         results = [result] if isinstance(result, NDArray) else _arrays_of(result)
-        is_odd = has_ended and not _are_finite([*results, *written])
-        run.budget.replayed(asked, known.own)  # no more is known to be the script's: checks take the caches
-        if is_odd:
-            known.odd += 1
-            if self._is_due(known.odd, ended):
-                self._again(function, args, kwargs, copies)
-            else:
-                self.untold += 1
-        elif not has_ended:
+        are_finite = _are_finite([*results, *written])
+        if are_finite is None:
+            self._drain()
+            taken = time.perf_counter() - begun
+            are_finite = _are_finite([*results, *written])
+        known.own = min(known.own, taken)
+        self.replayed += 1
+        self._budget.replayed(asked, known.own)  # no more is known to be the script's: checks take the caches
+        if are_finite:
+            return result
+        known.odd += 1
+        if are_finite is not None and self._is_due(known.odd, begun):
+            self._again(function, args, kwargs, written, kept)
+        else:
             self.untold += 1
         return result
 
-    def _again(self, function: ProgramFunction, args: Any, kwargs: Any, copies: _Copies) -> None:
+    def _again(self, function: ProgramFunction, args: Any, kwargs: Any, written: list[NDArray], before: bytes) -> None:
         """Run a call that was replayed once more, op by op, on the memory as it was. Then that is as the replay has left it."""
-        run = self._run
-        run.budget.look(run.nans.keep())
-        begun = run.budget.begin()
-        left = [(memory, np.array(memory)) for memory, _ in copies]
+        self._budget.look(self._nans.keep())
+        begun = self._budget.begin()
+        left = _keep(written, _KEPT)
+        if left is None:
+            self.untold += 1
+            return
         try:
-            _write(copies)
+            _put_back(written, before)
             self._plainly(function, args, kwargs)
         except Exception:  # noqa: BLE001 - the script has had its result
             self.untold += 1
@@ -264,29 +247,10 @@ class Programs:
             try:
                 _watch_drain(None)  # that run's ops alone are pending
             finally:
-                _write(left)
-                run.nans.keep()
-                run.budget.end(time.perf_counter() - begun, 0.0)
+                _put_back(written, left)
+                self._nans.keep()
+                self._budget.end(time.perf_counter() - begun, 0.0)
 
 
 def _arrays_of(result: Any) -> list[Any]:
     return [leaf for leaf in leaves_of(result) if isinstance(leaf, NDArray)]
-
-
-def _copies_of(arrays: list[Any]) -> _Copies | None:
-    """Return the memory of arrays with copies of it; None if the host does not reach one of them, or they are too large."""
-    if not all(isinstance(array, NDArray) for array in arrays) or sum(array.nbytes for array in arrays) > _KEPT:
-        return None
-    try:
-        hosts = [host_of(array) for array in arrays]
-    except Exception:  # noqa: BLE001 - a failed array
-        return None
-    if any(host is None or not host.flags.writeable for host in hosts):
-        return None
-    return [(host, np.array(host)) for host in hosts]
-
-
-def _write(copies: _Copies) -> None:
-    """Write copies to their memory. No interrupt comes in between: none of this is Python's own code."""
-    memory, kept = [one for one, _ in copies], [one for _, one in copies]
-    deque(map(np.copyto, memory, kept), maxlen=0)

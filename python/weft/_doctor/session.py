@@ -30,7 +30,7 @@ _lock = threading.Lock()
 def doctor(*, only: str | Iterable[str] | None = None) -> Doctor:
     """Check the ops that are pushed inside a ``with`` block, and report errors and slow habits.
 
-    Ops run one at a time, in the order of their pushes, and programs op by op, unless `only` names kinds of advice alone:
+    Ops run one at a time, in the order of their pushes, and the first calls of programs op by op, unless `only` names kinds of advice alone:
     then the block runs as it would without, and is traced. Findings from other orders of the ops, and advice about time beside
     errors, take several runs: the command ``weft doctor`` makes them.
 

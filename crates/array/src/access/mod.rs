@@ -33,6 +33,7 @@
 
 mod array;
 mod enter;
+mod kept;
 mod ports;
 mod presence;
 mod readiness;
@@ -46,6 +47,7 @@ mod watched;
 
 pub use array::Array;
 pub(crate) use enter::{check_open, enqueue, unwrite};
+pub use kept::{keep_elements, restore_elements};
 pub(crate) use ports::{Bound, enter_touched};
 pub use ports::{Touch, Touched};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place, place_result};

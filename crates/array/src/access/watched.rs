@@ -253,14 +253,14 @@ fn is_real(array: &Array) -> bool {
     array.dtype().is_floating() || matches!(array.dtype(), DType::Complex64 | DType::Complex128)
 }
 
-/// Whether all elements are finite; so are those of bytes that the host does not reach.
+/// Whether all elements are finite; so are those of bytes that the host does not reach, and those of a version that has failed.
 ///
 /// # Safety
 ///
 /// Ops that write to the array have ended, and none begins meanwhile.
 #[must_use]
 pub unsafe fn are_finite(array: &Array) -> bool {
-    is_finite(array)
+    is_finite(array) || array.failure().is_some()
 }
 
 /// Whether all elements are finite; so are those of bytes that nobody can look at.
@@ -285,7 +285,7 @@ fn odd_elements(array: &Array) -> (u64, u64) {
 }
 
 /// Calls with the first byte of each row, the bytes between its elements, and their number.
-fn each_row(array: &Array, mut row: impl FnMut(*const u8, isize, usize)) {
+pub(super) fn each_row(array: &Array, mut row: impl FnMut(*const u8, isize, usize)) {
     let (layout, item) = (array.layout(), array.dtype().size().cast_signed());
     let Ok(start) = array.buffer().start() else { return };
     let start = start.wrapping_add(layout.offset).cast_const();
