@@ -62,13 +62,10 @@ class _Known:
         #: Seconds of its fastest replay.
         self.own = inf
         steps = compiled.describe()
-        written = [view for step in steps for view in step["outputs"]]
-        states = compiled.states
+        written = {(view["kind"], view["number"]) for step in steps for view in step["outputs"]}
         #: States that it writes to, and the numbers of such arguments.
-        self.states = [
-            states[number] for number in sorted({view["number"] for view in written if view["kind"] == "state"})
-        ]
-        self.arguments = sorted({view["number"] for view in written if view["kind"] == "argument"})
+        self.states = [state for number, state in enumerate(compiled.states) if ("state", number) in written]
+        self.arguments = [number for kind, number in written if kind == "argument" and number is not None]
         self.is_replayed = may_be_replayed and not any(step["opaque"] for step in steps)
 
     def writes_to(self, function: ProgramFunction, args: Any, kwargs: Any) -> list[Any]:
@@ -197,18 +194,9 @@ class Programs:
         if not self._looks:
             return function._as_program(args, kwargs)
         written = known.writes_to(function, args, kwargs)
-        kept: bytes | None = b""
-        if written:
-            if known.arguments and not all(isinstance(array, NDArray) for array in written):
-                known.is_replayed = False
-                return self._plainly(function, args, kwargs)
-            kept = _keep(written, _KEPT)
-            if kept is None:
-                ended = self._drain()
-                kept = _keep(written, _KEPT)
-                if kept is None:
-                    known.is_replayed &= not ended
-                    return self._plainly(function, args, kwargs)
+        kept = self._kept(known, written)
+        if kept is None:
+            return self._plainly(function, args, kwargs)
         begun = time.perf_counter()
         result = function._as_program(args, kwargs)
         taken = time.perf_counter() - begun
@@ -229,6 +217,20 @@ class Programs:
         else:
             self.untold += 1
         return result
+
+    def _kept(self, known: _Known, written: list[Any]) -> bytes | None:
+        """Return the elements of arrays that a call writes to; None if they cannot be kept, now or ever."""
+        if not written:
+            return b""
+        if known.arguments and not all(isinstance(array, NDArray) for array in written):
+            known.is_replayed = False
+            return None
+        kept = _keep(written, _KEPT)
+        if kept is None:
+            ended = self._drain()
+            kept = _keep(written, _KEPT)
+            known.is_replayed &= kept is not None or not ended
+        return kept
 
     def _again(self, function: ProgramFunction, args: Any, kwargs: Any, written: list[NDArray], before: bytes) -> None:
         """Run a call that was replayed once more, op by op, on the memory as it was. Then that is as the replay has left it."""

@@ -89,6 +89,7 @@ fn is_pending(py: Python<'_>) -> bool {
 
 /// Whether all elements of arrays are finite, as far as the host reaches them; None while ops pend.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn _are_finite(py: Python<'_>, arrays: Vec<Bound<'_, NDArray>>) -> Option<bool> {
     if is_pending(py) {
         return None;
@@ -99,6 +100,7 @@ pub(crate) fn _are_finite(py: Python<'_>, arrays: Vec<Bound<'_, NDArray>>) -> Op
 
 /// The elements of arrays as bytes; None if these are more than `most`, or cannot be kept, and while ops pend.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn _keep<'py>(
     py: Python<'py>,
     arrays: Vec<Bound<'py, NDArray>>,
@@ -116,6 +118,7 @@ pub(crate) fn _keep<'py>(
 
 /// Writes such bytes back to the elements of the same arrays. False if they are of others, and while ops pend.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn _put_back(py: Python<'_>, arrays: Vec<Bound<'_, NDArray>>, kept: &[u8]) -> bool {
     let arrays: SmallVec<[_; 8]> = arrays.iter().map(now).collect();
     let arrays: SmallVec<[_; 8]> = arrays.iter().map(|array| &array.get().inner).collect();
