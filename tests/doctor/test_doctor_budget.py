@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft._doctor import budget, check
+from weft._doctor import budget, check, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +116,26 @@ def test_checks_keep_to_their_time(script: Callable[[Clock], int], clock: Clock)
     assert report.findings == []
     assert report.checked["ops"] > 30
     assert taken - budget.GRACE < 4 * ops * OP, report.checked
+
+
+def test_calls_of_programs_run_op_by_op_as_long_as_there_is_time(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "time", clock)
+    ran: list[int] = []
+
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        ran.append(1)
+        clock.advance(10 * OP)  # what a replay does without
+        return x + 1
+
+    x = weft.zeros(3)
+    with weft.doctor(only="first-nan") as report:
+        for _ in range(TURNS):
+            clock.advance(OP)
+            step(x)
+    assert report.findings == []
+    assert len(ran) > 50, report.checked
+    assert clock.perf_counter() < (1 + budget.OF_PROGRAMS + 0.5) * TURNS * OP, report.checked
 
 
 def test_the_first_ops_of_each_line_are_checked_whatever_they_cost(clock: Clock) -> None:

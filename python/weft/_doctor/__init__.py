@@ -17,8 +17,8 @@ Guarantees
 ----------
 An undeclared write is found if the op runs in the check run, the memory is known or reached, and its bytes change. An
 undeclared read is found where a name that the callable closes over is an array that other ops write, or where an order
-that was drawn shows it. A value that is not finite is found at any call of a program that returns or writes it, and one that vanishes
-inside of it in the calls that run op by op, of which the first ones are. Nothing is said of memory that was not looked at; the last line of the report counts it.
+that was drawn shows it. A value that is not finite is found at any call of a program, if its results or the
+memory that it writes to hold it at the end. One that vanishes before is found in calls that run op by op, the first ones among them. Nothing is said of memory that was not looked at; the last line of the report counts it.
 
 Costs and bounds
 ----------------

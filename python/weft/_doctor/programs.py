@@ -1,12 +1,12 @@
 """Calls of programs in a check run: op by op, or replayed, and then looked at.
 
 Op by op, the core looks at the results of each op; a replay takes a part of that time. So the first calls of each program run op by op,
-those of doubling numbers, and as many more as there is time for. Others are replayed, and all that they return and write is looked at. If
-that is not finite, the memory that the replay has overwritten is set back, the function runs once more op by op, and the memory is as
-the replay has left it, whatever that run does. So the script sees the replay alone.
+those of doubling numbers, and as many more as there is time for. Others are replayed; their results, and the memory that they write to, are
+looked at. If one of these is not finite, that memory is set back, and the function runs once more op by op. Then the memory is set to the
+replay's values again, by whatever way that run ended: the script sees the replay alone.
 
-Programs with callables and native functions run op by op: these are checked one by one. So do calls in ops, while other threads run,
-from whose results the tape goes on, with arrays on devices, and where arguments are donated.
+Programs with callables and native functions run op by op: these are checked one by one. So do calls in ops, calls beside other threads of the
+script's, calls that the tape listens to, and those with arrays on devices or with donated arguments.
 """
 
 from __future__ import annotations
@@ -177,17 +177,18 @@ class Programs:
 
     def _op_by_op(self, function: ProgramFunction, args: Any, kwargs: Any, asked: float, own: float) -> Any:
         """Run it op by op, which is a check. A replay takes `own` seconds."""
-        told = time.perf_counter() - asked
+        waits = self._budget.begin()
         self._drain()
+        own += self._budget.work_in(time.perf_counter() - waits)  # of ops that were pushed before
         self._budget.look(self._nans.keep())
-        begun, pushes = self._budget.begin() - told, self._pushes()
+        pushes = self._pushes()
         try:
             return self._plainly(function, args, kwargs)
         finally:
             ended = self._drain()
             self._nans.keep()
             if ended and self._pushes() == pushes:  # which are accounted for one by one
-                self._budget.end(time.perf_counter() - begun, own)
+                self._budget.end(time.perf_counter() - asked, own)
 
     def _replay(self, known: _Known, function: ProgramFunction, args: Any, kwargs: Any, asked: float) -> Any:
         """Replay it, and look at its results."""
@@ -233,7 +234,7 @@ class Programs:
         return kept
 
     def _again(self, function: ProgramFunction, args: Any, kwargs: Any, written: list[NDArray], before: bytes) -> None:
-        """Run a call that was replayed once more, op by op, on the memory as it was. Then that is as the replay has left it."""
+        """Run a call that was replayed once more, op by op, on the memory as it was. Set the replay's values again."""
         self._budget.look(self._nans.keep())
         begun = self._budget.begin()
         left = _keep(written, _KEPT)
