@@ -130,9 +130,12 @@ pub(crate) fn quietly(work: impl FnOnce()) {
     }
 }
 
-/// Drops a caught panic. A panic of its own `Drop` is never dropped: that could go on for ever.
+/// Drops a caught panic. A panic of its own `Drop` is dropped if it is a text, else never: that could go on for ever.
 pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
-    if let Err(again) = attempt(|| drop(thrown)) {
+    if let Err(again) = attempt(|| drop(thrown))
+        && !again.is::<&str>()
+        && !again.is::<String>()
+    {
         mem::forget(again);
     }
 }

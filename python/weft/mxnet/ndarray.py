@@ -9,12 +9,10 @@ NDArray([[3., 3.]], dtype=float32)
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from weft._core import NDArray
 from weft._engine.array_waits import wait_all as waitall
-from weft._mxnet.operator import BY_NAME
 from weft._mxnet.script_arithmetic import (
     add,
     divide,
@@ -50,8 +48,7 @@ from weft._mxnet.script_arrays import (
     split_v2,
     zeros,
 )
-from weft._mxnet.script_draws import draw_function
-from weft._mxnet.script_symbols import ROOMS, found_op
+from weft._mxnet.script_names import ScriptNames
 
 __all__ = [
     "NDArray", "add", "arange", "array", "concatenate", "divide", "empty", "equal", "eye", "full", "greater",
@@ -62,41 +59,14 @@ __all__ = [
 
 empty = zeros
 
-
-class _Room:
-    """The functions of one of MXNet's modules, as ``ndarray.contrib``."""
-
-    __slots__ = ("_name",)
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
-        if drawn is not None:
-            return drawn
-        if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
-            raise AttributeError(f"weft.mxnet.ndarray.{self._name} has no {name!r}")
-        return function(name, ROOMS[self._name])
-
-    def __repr__(self) -> str:
-        return f"<MXNet's ndarray.{self._name}>"
-
-
-_room = cache(_Room)
+_names = ScriptNames("ndarray", function, is_operand)
 
 
 def __getattr__(name: str) -> Any:
     """Return the function of an op of this name, or one of MXNet's rooms of functions."""
-    if name in ROOMS:
-        return _room(name)
-    if name.startswith("__") or found_op(name) is None:
-        raise AttributeError(
-            f"weft.mxnet.ndarray has no {name!r}: weft.mxnet.list_ops() names MXNet's ops that are there"
-        )
-    return function(name)
+    return _names.find(name)
 
 
 def __dir__() -> list[str]:
     """Return the names of this module, and those of all ops."""
-    return sorted({*__all__, *ROOMS, *(name for name in BY_NAME if not name.startswith("_"))})
+    return _names.names(__all__)
