@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
 
 _ARRAY, _MUTATED = object(), object()  # the place of the next array among an op's scalars
+#: NumPy's numbers in the place of Python's, of the dtype that Python's have alone.
+_SCALARS: dict[type, Callable[[Any], Any]] = {float: np.float64, complex: np.complex128}
 
 
 def of_ufunc(
@@ -37,10 +39,16 @@ def of_compute(
 ) -> Callable[..., None]:
     """Return a callable for an op's compute: it takes views of the results, of mutated operands, and of the others."""
     template = _template(given, mutates)
+    if _ARRAY not in template and _MUTATED not in template:  # a compute takes them for arrays
+        template = tuple([_SCALARS.get(x.__class__, _same)(x) for x in template])
     if not mutates and template.count(_ARRAY) == len(template):
         return partial(_run_plainly, compute, attributes or {})
     changed = template.count(_MUTATED) if mutates else 0
     return partial(_run_compute, compute, template, nout, _mutated=changed, **(attributes or {}))
+
+
+def _same(x: Operand) -> Operand:
+    return x
 
 
 def cast(target: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:

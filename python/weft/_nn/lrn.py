@@ -18,7 +18,7 @@ from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_number
-from weft.errors import ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import DType, Elements
@@ -31,6 +31,8 @@ def _infer_window_sum(x: Aval, *, size: int, reverse: bool = False) -> Aval:
     del reverse
     if len(x.shape) < 2:  # a batch of channels
         raise refuse("nn.lrn", "data (N, C, ...) are taken", x=x)
+    if not isinstance(size, int):
+        raise ArgumentTypeError(f"nn.lrn: size is a whole number of channels, not {size!r}")
     if size < 1:
         raise ArgumentValueError(f"nn.lrn: size is a number of channels of at least 1, not {size!r}")
     return Aval(x.shape, floating("nn.lrn", x=x))

@@ -10,6 +10,7 @@ use super::way::{self, Way, outlines_of};
 use crate::array::operator::scalar;
 use crate::array::{NDArray, raised};
 use crate::hearing::short;
+use crate::interpreter::errors::sifted;
 use crate::program::{note_call, recorded_calls};
 use crate::pushes::memory::{cast_apart, fresh_beside};
 use crate::pushes::{Loop, answered};
@@ -96,7 +97,8 @@ fn further<'py>(
             return Ok(answered.map(Bound::into_any));
         }
         Known::Way(way) => way,
-        Known::Unasked(generation) => way::make(op, given, outlines_of(&kinds, taken), attributes, generation)?,
+        Known::Unasked(generation) => way::make(op, given, outlines_of(&kinds, taken), attributes, generation)
+            .map_err(|error| sifted(op.py(), error))?,
     };
     by_way(op, (given, taken), first.get(), &way)
 }
