@@ -79,6 +79,27 @@ def test_what_is_no_layout(layout: str, said: str) -> None:
         assert weft.graph.correct_layout(graph, {"x": "NCHW2c"}).attrs["layout"][0] == "NCHW2c"
 
 
+def test_what_is_changed_in_place_is_not_transformed() -> None:
+    op = weft.register_op("test_changes_laid", infer=lambda x, state: x, mutates=[1])(lambda out, x, state: None)
+    layouts = {"x": "NC", "s": "NC"}
+    op.set_attribute("layout", lambda attributes, ins, last, outs: (["NC", "NC"], ["NC"]))
+    net = weft.symbol.test_changes_laid(Variable("x"), Variable("s"), name="n")
+    assert weft.graph.correct_layout(Graph(net), layouts).attrs["layout"] == ["NC", "NC", "NC"]
+    with pytest.raises(GraphError, match=r"'n'.*input 1, which it changes in place, lies as CN, and NC is wanted"):
+        weft.graph.correct_layout(Graph(net), layouts | {"s": "CN"})
+
+
+def test_a_rule_for_layouts_answers_attributes() -> None:
+    op = weft.register_op("test_laid_so", infer=lambda x, **_: x)(np.copyto)
+    op.set_attribute("layout", lambda attributes, ins, last, outs: (ins, ins, {**attributes, "layout": ins[0]}))
+    net = weft.symbol.test_laid_so(Variable("x"), name="n")
+    found = weft.graph.correct_layout(Graph(net), {"x": "NHWC"})
+    assert [node.attributes for node in found.indexed_graph().nodes if node.op] == [{"layout": "NHWC"}]
+    op.set_attribute("layout", lambda attributes, ins, last, outs: (ins, ins, ["layout"]), level=11)
+    with pytest.raises((GraphError, TypeError), match=r"the rule returns attributes as a dict, not \['layout'\]"):
+        weft.graph.correct_layout(Graph(net), {"x": "NHWC"})
+
+
 def test_a_rule_for_layouts_answers_layouts() -> None:
     op = weft.register_op("test_no_layout", infer=weft.ops.like_first)(np.copyto)
     op.set_attribute("layout", lambda attributes, ins, last, outs: (["NCCW"], [None]))

@@ -268,3 +268,16 @@ def test_an_unknown_length_of_a_file() -> None:
         for each in (net, weft.symbol.load_json(net.tojson())):
             assert each.infer_shape(x=(2, 3))[1] == [(2, 3)]
             assert each.infer_shape_partial()[0] == [(None, 3) if "3" in text else (2, None)]
+
+
+def test_a_file_says_that_its_shapes_are_those_of_numpy() -> None:
+    nodes = [
+        {"op": "null", "name": "x", "attrs": {"__shape__": "(0, -1, 3)"}, "inputs": []},
+        {"op": "exp", "name": "e", "inputs": [[0, 0, 0]]},
+    ]
+    graph: dict[str, Any] = {"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]]}
+    for said, wanted in ((None, (None, None, 3)), (0, (None, None, 3)), (1, (0, None, 3)), (2, (0, None, 3))):
+        more = {} if said is None else {"is_np_shape": ["int", said]}
+        net = weft.symbol.load_json(json.dumps(graph | {"attrs": {"mxnet_version": ["int", 10600], **more}}))
+        for each in (net, weft.symbol.load_json(net.tojson())):
+            assert each.infer_shape_partial()[1] == [wanted]

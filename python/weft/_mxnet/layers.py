@@ -8,12 +8,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from weft._mxnet.any_layout import backward_in_plain, data_layout, in_plain, kernel_layout, windows_lie
 from weft._mxnet.gradients import Backward
 from weft._mxnet.layouts import dense, windows
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
-from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
-from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, is_last, spread
+from weft._mxnet.settings import REQUIRED, Settings, dtype, flag, integer, optional, shape
+from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, spread
 from weft._nn import namespace as nn
 from weft._numpy import namespace
 from weft._registry.op import get_op
@@ -35,7 +36,7 @@ _WINDOWS: dict[str, Any] = {
     "pad": (shape, ()),
     "num_filter": (integer, REQUIRED),
     "num_group": (integer, 1),
-    "layout": (optional(choice("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")), None),
+    "layout": (optional(data_layout), None),
 }
 
 
@@ -63,52 +64,32 @@ def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, An
     return found
 
 
-def second(x: Any) -> Any:
-    """Return data or weights with the channels on the second axis, which lie on the last."""
-    return namespace.moveaxis(x, -1, 1)
-
-
-def last(x: Any) -> Any:
-    """Return data or weights with the channels on the last axis, which lie on the second."""
-    return namespace.moveaxis(x, 1, -1)
-
-
-def with_layout(apply: Any) -> Any:
-    """Return a computation with the channels on the second axis as one in any layout, by transposes."""
-
-    def either(s: Any, *arrays: Any) -> Any:
-        if not is_last(s.layout):
-            return apply(s, *arrays)
-        return last(apply(s, *map(second, arrays[:2]), *arrays[2:]))
-
-    return either
-
-
 def _convolution_gradient(s: Any, node: Any, grads: Sequence[Any]) -> Sequence[Any]:
-    arguments = _convolution_arguments(s)
-    if not is_last(s.layout):
-        return delegated("nn.conv", node, grads, arguments)
-    rank = len(s.kernel) + 2
-    to_second, to_last = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
-    inputs = [namespace.permute_dims(each, to_second) for each in node.inputs[:2]] + list(node.inputs[2:])
-    outputs = [namespace.permute_dims(node.outputs[0], to_second)]
-    moved = SimpleNamespace(inputs=tuple(inputs), outputs=outputs)
-    found = delegated("nn.conv", moved, [namespace.permute_dims(grads[0], to_second)], arguments)
-    back = [None if each is None else namespace.permute_dims(each, to_last) for each in found[:2]]
-    return [*back, *found[2:]]
+    @backward_in_plain(windows_lie)
+    def gradient(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Sequence[Any]:
+        plain = SimpleNamespace(inputs=tuple(inputs), outputs=outputs)
+        return delegated("nn.conv", plain, grads, _convolution_arguments(s))
+
+    return gradient(s, grads, node.inputs, node.outputs)
 
 
 @operator(
     "Convolution",
     "Convolution_v1",
     "_npx_convolution",
-    settings=Settings(TUNING, **_WINDOWS, no_bias=(flag, False)),
+    settings=Settings(
+        TUNING,
+        **_WINDOWS,
+        no_bias=(flag, False),
+        kernel_layout=(optional(kernel_layout), None),
+        out_layout=(optional(data_layout), None),
+    ),
     inputs=_weighted,
     shapes=convolution,
     layout=windows,
     gradient=_convolution_gradient,
 )
-@with_layout
+@in_plain(windows_lie)
 def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     return nn.conv(data, weight, bias, **_convolution_arguments(s))
 
@@ -121,7 +102,7 @@ def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     layout=windows,
     shapes=deconvolution,
 )
-@with_layout
+@in_plain(windows_lie)
 def _deconvolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     count = len(s.kernel)
     pad, more = deconvolution_padding(s, data.shape[2:])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._mxnet.any_layout import backward_in_plain, channel_layout, channels_lie, in_plain, shapes_in_plain
 from weft._mxnet.gradients import Backward
-from weft._mxnet.layouts import along_channels, as_written
+from weft._mxnet.layouts import along_channels, as_written, blocked_channels
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional, text
 from weft._nn import namespace as nn
@@ -26,6 +27,7 @@ def _axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
+@shapes_in_plain(channels_lie)
 def _channel_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     """One number for each channel, of all but the data."""
     ins.alike(outs, [0], [0])
@@ -62,6 +64,7 @@ def _by_batch(s: Any) -> bool:
     return TRAINING.get() and not s.use_global_stats
 
 
+@backward_in_plain(channels_lie)
 def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
     del outputs
     data, gamma, beta, mean, variance = inputs
@@ -97,7 +100,6 @@ _BATCH_RULES: dict[str, Any] = {
     "outputs": 3,
     "visible": _visible,
     "output_names": ("output", "mean", "var"),
-    "layout": along_channels(1),
     "dtypes": _norm_dtypes,
     "inplace": ((0, 0),),
     "mutates": (3, 4),
@@ -124,11 +126,18 @@ def _by_statistics(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, m
     "BatchNorm_v1",
     "CuDNNBatchNorm",
     "_npx_batch_norm",
-    settings=Settings(("cudnn_off", "min_calib_range", "max_calib_range"), **_BATCH, axis=(integer, 1)),
+    settings=Settings(
+        ("cudnn_off", "min_calib_range", "max_calib_range"),
+        **_BATCH,
+        axis=(integer, 1),
+        layout=(optional(channel_layout), None),
+    ),
     shapes=_channel_shapes,
+    layout=blocked_channels,
     gradient=Backward(_batch_backward),
     **_BATCH_RULES,
 )
+@in_plain(channels_lie)
 def _batch_norm(s: Any, *arrays: Any) -> Any:
     """Return the data normalised, its mean, and the inverse of its deviation, which MXNet names ``var``."""
     found, mean, variance = _by_statistics(s, *arrays)
@@ -150,7 +159,7 @@ def _of_one_device(s: Any) -> Any:
     return _second(s)
 
 
-def _second_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+def _second_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Sequence[Any]:
     return _batch_backward(_second(s), grads, inputs, outputs)
 
 
@@ -158,6 +167,7 @@ def _second_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], output
     "_contrib_SyncBatchNorm",
     settings=Settings(**_BATCH, ndev=(integer, 1), key=(optional(text), None)),
     shapes=lambda s, ins, outs: _channel_shapes(_second(s), ins, outs),
+    layout=along_channels(1),
     gradient=Backward(_second_backward),
     **_BATCH_RULES,
 )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._mxnet.layers import with_layout
-from weft._mxnet.layouts import windows
+from weft._mxnet.any_layout import data_layout, in_plain, windows_lie
+from weft._mxnet.layouts import pooling as pooling_layouts
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import padding_of, pooled, pooling, spread
@@ -29,7 +29,7 @@ _SETTINGS = Settings(
     global_pool=(flag, False),
     p_value=(optional(integer), None),
     count_include_pad=(optional(flag), None),
-    layout=(optional(choice("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")), None),
+    layout=(optional(data_layout), None),
 )
 
 
@@ -64,8 +64,8 @@ def _counts(s: Any, data: Any, kernel: tuple[int, ...], stride: tuple[int, ...])
     return found
 
 
-@operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling, layout=windows)
-@with_layout
+@operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling, layout=pooling_layouts)
+@in_plain(windows_lie)
 def _pooling(s: Any, data: Any) -> Any:
     if s.pool_type == "lp":
         power = s.p_value or 2

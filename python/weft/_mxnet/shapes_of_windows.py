@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._mxnet.partial_shapes import Shapes
+from weft._mxnet.any_layout import shapes_in_plain, windows_lie
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from weft._mxnet.partial_shapes import Shapes
 
 
 def spread(given: tuple[int, ...] | None, count: int, default: int, name: str) -> tuple[int, ...]:
@@ -27,44 +27,6 @@ def spread(given: tuple[int, ...] | None, count: int, default: int, name: str) -
     return given
 
 
-def is_last(layout: str | None) -> bool:
-    """Return whether a layout has the channels on the last axis.
-
-    Examples
-    --------
-    >>> from weft._mxnet.shapes_of_windows import is_last
-    >>> is_last("NHWC"), is_last("NCHW"), is_last(None)
-    (True, False, False)
-    """
-    return layout is not None and not layout.startswith("NC")
-
-
-def with_layout(rule: Callable[[Any, Shapes, Shapes], None]) -> Callable[[Any, Shapes, Shapes], None]:
-    """Return a rule for shapes with the channels on the second axis as one for any layout; weights lie as data does."""
-
-    def either(s: Any, ins: Shapes, outs: Shapes) -> None:
-        if not is_last(s.layout):
-            rule(s, ins, outs)
-            return
-        first = Shapes([_moved(each, -1, 1) for each in ins], "input"), Shapes([_moved(outs[0], -1, 1)], "result")
-        rule(s, *first)
-        for spread_, own in zip(first, (ins, outs), strict=True):
-            for at in range(len(own)):
-                own.learn(at, _moved(spread_[at], 1, -1))
-
-    return either
-
-
-def _moved(shape: Any, source: int, target: int) -> Any:
-    """Return a shape with one axis elsewhere; that of a bias stays."""
-    if shape is None or len(shape) < 3:  # channels and no more
-        return shape
-    lengths = list(shape)
-    length = lengths.pop(source)
-    lengths.insert(len(lengths) if target == -1 else target, length)
-    return tuple(lengths)
-
-
 def _windows(length: int, kernel: int, stride: int, pads: tuple[int, int], dilate: int, *, full: bool = False) -> int:
     if stride < 1 or kernel < 1 or dilate < 1:
         raise ShapeError(f"kernel {kernel}, stride {stride} and dilation {dilate} are to be at least 1")
@@ -77,7 +39,7 @@ def _windows(length: int, kernel: int, stride: int, pads: tuple[int, int], dilat
     return (-(-room // stride) if full else room // stride) + 1
 
 
-@with_layout
+@shapes_in_plain(windows_lie)
 def convolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...), weight (filters, c / groups, ...), bias (filters)."""
     count = len(s.kernel)
@@ -133,7 +95,7 @@ def deconvolution_padding(s: Any, lengths: tuple[int | None, ...]) -> tuple[tupl
     return tuple(pads), tuple(adds)
 
 
-@with_layout
+@shapes_in_plain(windows_lie)
 def deconvolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...), weight (c, filters / groups, ...), bias (filters)."""
     count = len(s.kernel)
@@ -199,7 +161,7 @@ def pooled(s: Any, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
     )
 
 
-@with_layout
+@shapes_in_plain(windows_lie)
 def pooling(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...)."""
     if not s.global_pool and s.kernel:

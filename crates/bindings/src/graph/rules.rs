@@ -3,17 +3,17 @@
 use super::nodes::PyNode;
 use super::py_values::thrown;
 use super::symbols::SymbolCore;
-use super::values::{attributes_to_python, optional_dtype, shape_from_python, shape_to_python};
+use super::values::{attributes_from_python, attributes_to_python, optional_dtype, shape_from_python, shape_to_python};
 use crate::interpreter::dtypes;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use weft_graph::NodeEntry;
 use weft_graph::node::{Differentiated, GradientRule};
-use weft_graph::registry::{Call, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
+use weft_graph::registry::{Call, Corrected, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
 use weft_graph::value::{Attributes, DType, Shape};
 
 /// Answers that are remembered for an op: then they are forgotten all.
@@ -244,7 +244,7 @@ impl GradientRule for PyGradient {
     }
 }
 
-/// `(attributes, ins, last_ins, outs) -> (ins, outs)`.
+/// `(attributes, ins, last_ins, outs) -> (ins, outs)`, or `(ins, outs, attributes)` with those of a call that does so.
 pub(super) struct PyLayout(pub(super) Py<PyAny>);
 
 impl LayoutRule for PyLayout {
@@ -254,13 +254,28 @@ impl LayoutRule for PyLayout {
         ins: &Layouts,
         last_ins: &Layouts,
         outs: &Layouts,
-    ) -> Result<(Layouts, Layouts), RuleError> {
+    ) -> Result<Corrected, RuleError> {
         Python::attach(|py| -> PyResult<_> {
             let list = |layouts: &Layouts| PyList::new(py, layouts.iter().map(|layout| layout.as_deref()));
             let arguments = (attributes_to_python(py, call.attributes)?, list(ins)?, list(last_ins)?, list(outs)?);
-            let (ins, outs): (Vec<Option<String>>, Vec<Option<String>>) = pair(self.0.call1(py, arguments)?.bind(py))?;
+            let answer = self.0.call1(py, arguments)?.into_bound(py);
+            let (layouts, attributes) = match answer.cast::<PyTuple>() {
+                Ok(answer) if answer.len() == 3 => {
+                    let given = answer.get_item(2)?;
+                    let attributes = given.cast::<PyDict>().ok().map(attributes_from_python).transpose()?;
+                    if attributes.is_none() && !given.is_none() {
+                        return Err(PyTypeError::new_err(format!(
+                            "the rule returns attributes as a dict, not {}",
+                            given.repr()?
+                        )));
+                    }
+                    (answer.get_slice(0, 2).into_any(), attributes)
+                }
+                _ => (answer, None),
+            };
+            let (ins, outs): (Vec<Option<String>>, Vec<Option<String>>) = pair(&layouts)?;
             let shared = |layouts: Vec<Option<String>>| layouts.into_iter().map(|each| each.map(Into::into)).collect();
-            Ok((shared(ins), shared(outs)))
+            Ok((shared(ins), shared(outs), attributes))
         })
         .map_err(thrown)
     }

@@ -41,6 +41,8 @@ pub(super) struct Builder<'f, 'a> {
     writer: Writer,
     /// The library that gave the file its names of ops.
     names_of: Writer,
+    /// Whether shapes are NumPy's, whatever the version.
+    is_np_shape: bool,
     options: LoadOptions<'f>,
     /// By number, as they are asked for.
     ops: Vec<Option<Callee>>,
@@ -49,9 +51,15 @@ pub(super) struct Builder<'f, 'a> {
 }
 
 impl<'f, 'a> Builder<'f, 'a> {
-    pub(super) fn new(nodes: &'f Nodes<'a>, writer: Writer, names_of: Writer, options: LoadOptions<'f>) -> Self {
+    pub(super) fn new(
+        nodes: &'f Nodes<'a>,
+        writer: Writer,
+        names_of: Writer,
+        is_np_shape: bool,
+        options: LoadOptions<'f>,
+    ) -> Self {
         let (ops, made) = (vec![None; nodes.ops.len()], vec![None; nodes.rows.len()]);
-        Self { nodes, writer, names_of, options, ops, meanings: HashMap::new(), made }
+        Self { nodes, writer, names_of, is_np_shape, options, ops, meanings: HashMap::new(), made }
     }
 
     pub(super) fn build(mut self, heads: &[Link]) -> Result<Graph> {
@@ -167,7 +175,11 @@ impl<'f, 'a> Builder<'f, 'a> {
                 if &**key != "__shape__" {
                     return true;
                 }
-                let now = if is_old { old::shape(text).map(Arc::from) } else { Some(old::numpy_shape(text)) };
+                let now = if is_old && !self.is_np_shape {
+                    old::shape(text).map(Arc::from)
+                } else {
+                    Some(old::numpy_shape(text))
+                };
                 let is_said = now.is_some();
                 *text = now.unwrap_or_default();
                 is_said

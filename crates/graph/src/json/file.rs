@@ -31,6 +31,8 @@ pub(super) struct File<'a> {
 pub(super) struct Origin {
     pub(super) is_weft: bool,
     pub(super) mxnet: Option<u64>,
+    /// Whether shapes are NumPy's: 0 is a length, and -1 is not known.
+    pub(super) is_np_shape: bool,
     /// The other attributes of the graph that are texts.
     pub(super) texts: Vec<(String, Arc<str>)>,
 }
@@ -112,6 +114,10 @@ impl<'de> Part<'de> for OriginPart {
             if key == "mxnet_version" {
                 let value: Json<'_> = items.next_value()?;
                 origin.mxnet = value.as_list().and_then(|kind_and_value| kind_and_value.get(1)?.as_u64());
+            } else if key == "is_np_shape" {
+                let value: Json<'_> = items.next_value()?;
+                let said = value.as_list().and_then(|kind_and_value| kind_and_value.get(1)?.as_u64());
+                origin.is_np_shape = said.is_some_and(|said| said > 0);
             } else if key == "weft_version" {
                 origin.is_weft = true;
                 items.next_value::<IgnoredAny>()?;

@@ -68,7 +68,7 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
     let writer = writer(&origin, &nodes);
     // This crate writes all that MXNet reads under MXNet's names.
     let names_of = origin.mxnet.map_or(writer, Writer::Mxnet);
-    let mut graph = Builder::new(&nodes, writer, names_of, options).build(&heads.all)?;
+    let mut graph = Builder::new(&nodes, writer, names_of, origin.is_np_shape, options).build(&heads.all)?;
     for (name, text) in origin.texts {
         graph.set(&name, text);
     }

@@ -131,6 +131,23 @@ impl Node {
         self
     }
 
+    /// The same with other attributes; None leaves those that it has.
+    ///
+    /// # Errors
+    ///
+    /// If the op has no such attributes, or has another number of results with them.
+    pub fn with_attributes(mut self, attributes: Option<Attributes>) -> Result<Self> {
+        let Some(attributes) = attributes else { return Ok(self) };
+        let Some(op) = &self.op else { return Err(self.error("a variable has no attributes of a call")) };
+        op.check_attributes(&self.name, &attributes)?;
+        let outputs = op.num_outputs(&attributes).map_err(|error| error.of_node(&self.name))?;
+        if u32::try_from(outputs).ok() != Some(self.outputs) {
+            return Err(self.error("with these attributes it has another number of results"));
+        }
+        self.attributes = attributes;
+        Ok(self)
+    }
+
     /// The same, made at this place.
     #[must_use]
     pub fn at(mut self, place: u64) -> Self {

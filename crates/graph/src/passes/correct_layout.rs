@@ -18,14 +18,14 @@ pub type LayoutMap = HashMap<String, String>;
 
 type Layout = Option<Arc<str>>;
 
-/// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. An element-wise op
-/// without a rule takes the layout that it gets; any other takes values as the graph was written for them, and so do the
+/// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. A rule may answer other
+/// attributes of the call, with which the op computes so. An element-wise op without a rule takes the layout that it gets; any other takes values as the graph was written for them, and so do the
 /// outputs. A variable without a layout gets the one that its first reader takes: the graph was written for that.
 ///
 /// # Errors
 ///
 /// If no variable has a name, a text is no layout or one of other axes, a rule refuses, or a transform is needed for which
-/// there is no op.
+/// there is no op, or of an input that an op changes in place.
 pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
     let indexed = graph.indexed()?;
     check_names(&indexed, variables.keys().map(String::as_str))?;
@@ -77,13 +77,17 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
                 }
                 Ok(answer)
             }
-            None => Ok((last.clone(), none.clone())),
+            None => Ok((last.clone(), none.clone(), None)),
         };
-        let (wanted, outs) = ask(&have, &last)?;
+        let (wanted, outs, attributes) = ask(&have, &last)?;
+        let mutated = node.mutates()?;
         let originally = ask(&last, &last)?.1;
         let mut inputs = Vec::with_capacity(ids.len());
         for (at, (entry, wants)) in current.into_iter().zip(&wanted).enumerate() {
             inputs.push(match (work.layout(&entry), wants) {
+                (Some(has), Some(wants)) if has != *wants && mutated.contains(&at) => {
+                    return Err(change_lost(node, at, &has, wants));
+                }
                 (Some(has), Some(wants)) if has != *wants => work.transformed(&entry, &has, wants)?,
                 (None, Some(wants)) if entry.node.op().is_none() => {
                     let axes = layout_axes(wants).map_err(|why| node.error(why))?;
@@ -99,7 +103,7 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
         }
         let control: Vec<NodeRef> =
             indexed.control(number).iter().map(|&each| work.made[each as usize].clone()).collect();
-        let new = Arc::new(node.rebuilt(inputs, control));
+        let new = Arc::new(node.rebuilt(inputs, control).with_attributes(attributes)?);
         for (index, (out, before)) in (0_u32..).zip(outs.into_iter().zip(originally)) {
             written[indexed.entries_of(number).start + index as usize] = before;
             work.layouts.insert(NodeEntry::new(new.clone(), index).key(), out);
@@ -122,6 +126,14 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
     }
     result.set(LAYOUT, layouts);
     Ok(result)
+}
+
+/// Refuses the transform of an input that is changed in place.
+fn change_lost(node: &Node, at: usize, has: &str, wants: &str) -> GraphError {
+    node.error(format!(
+        "input {at}, which it changes in place, lies as {has}, and {wants} is wanted: the change would be lost with a \
+         transformed copy"
+    ))
 }
 
 /// Refuses a text that is no layout of a variable.

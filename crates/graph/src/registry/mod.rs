@@ -14,6 +14,6 @@ pub use key::{KEYS, canonical};
 pub use lookup::Registry;
 pub use op::{OPERANDS, Op};
 pub use rule::{
-    Call, Cost, Given, Identity, LayoutRule, Layouts, OpCost, OpWorkspace, Saying, ShapeRule, SharedLayout,
+    Call, Corrected, Cost, Given, Identity, LayoutRule, Layouts, OpCost, OpWorkspace, Saying, ShapeRule, SharedLayout,
     SharedShapeRule, SharedTypeRule, TextRule, TypeRule,
 };

@@ -57,6 +57,10 @@ pub type SharedTypeRule = Arc<dyn TypeRule>;
 /// Layouts of inputs and outputs: "NCHW", "`NCHW16c`"; None is any.
 pub type Layouts = Vec<Option<Arc<str>>>;
 
+/// Layouts of inputs and of outputs, and all attributes with which the op takes and makes these, where it needs others than
+/// it has.
+pub type Corrected = (Layouts, Layouts, Option<Attributes>);
+
 /// The value of `layout`: from the layouts that inputs and outputs have, those that the op takes and makes.
 pub trait LayoutRule: Send + Sync {
     /// Layouts of inputs and of outputs. `ins` are those wanted, `last_ins` those that the values have.
@@ -66,7 +70,7 @@ pub trait LayoutRule: Send + Sync {
         ins: &Layouts,
         last_ins: &Layouts,
         outs: &Layouts,
-    ) -> Result<(Layouts, Layouts), RuleError>;
+    ) -> Result<Corrected, RuleError>;
 }
 
 impl<F> LayoutRule for F
@@ -79,8 +83,8 @@ where
         ins: &Layouts,
         last_ins: &Layouts,
         outs: &Layouts,
-    ) -> Result<(Layouts, Layouts), RuleError> {
-        self(call, ins, last_ins, outs)
+    ) -> Result<Corrected, RuleError> {
+        self(call, ins, last_ins, outs).map(|(ins, outs)| (ins, outs, None))
     }
 }
 
