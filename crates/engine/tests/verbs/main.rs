@@ -33,7 +33,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use watchdog::Watchdog;
-use weft_engine::{Cause, Engine, EngineError, OpContext, Policy, Settings, Variable, Wait};
+use weft_engine::{Cause, CloseOptions, Engine, EngineError, OpContext, Policy, Settings, Variable, Wait};
 
 /// Long enough for a wait that is to run out, short enough to sit through.
 const SHORT: Duration = Duration::from_millis(20);
@@ -97,6 +97,15 @@ fn occupy(engine: &Engine, variable: &Variable) -> std::sync::mpsc::Sender<()> {
     engine.op(block).name("occupant").mutate(variable).push().expect("an open engine");
     has_begun.recv().expect("the op begins");
     release
+}
+
+/// Closes an engine whose worker is occupied, so that nothing starts from here on; then frees the worker, and waits for the end.
+fn cancel(engine: &Engine, release: std::sync::mpsc::Sender<()>) {
+    let options = |timeout| CloseOptions { cancel: true, timeout, ..CloseOptions::default() };
+    let answer = engine.close_with(options(Some(Duration::ZERO)));
+    assert!(matches!(answer, Err(EngineError::Timeout { .. })), "{answer:?}");
+    drop(release);
+    engine.close_with(options(None)).expect("cancelled ops are no failures");
 }
 
 /// The label of the op whose failure this is.

@@ -1,15 +1,13 @@
 //! Tracing: what is recorded, what is not, and when it ends.
 
 use super::gate::shut;
-use super::{Watchdog, engine, failing, for_short, nothing, occupy, stealing};
+use super::{Watchdog, cancel, engine, failing, for_short, nothing, occupy, stealing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use weft_engine::trace::{Kind, Note, Outcome, RecordedOp, Recording};
-use weft_engine::{
-    AccessKind, Accesses, CloseOptions, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Variable,
-};
+use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Variable};
 
 const ALL: u64 = u64::MAX;
 
@@ -85,14 +83,8 @@ fn what_failed_and_what_did_not_run_say_why() {
     engine.op(nothing).read(&x).name("victim").push().expect("an open engine");
     let release = occupy(&engine, &y);
     engine.op(nothing).mutate(&y).name("dropped").push().expect("an open engine");
-    let closer = engine.clone();
-    let closing = thread::spawn(move || closer.close_with(CloseOptions { cancel: true, ..CloseOptions::default() }));
-    while !engine.is_closed() {
-        thread::yield_now();
-    }
     let dropped = || engine.read_trace().map(|recording| one(&recording, "dropped").outcome);
-    drop(release);
-    closing.join().expect("no panic").expect("closed");
+    cancel(&engine, release);
     assert_eq!(dropped().expect("a trace"), Outcome::Cancelled);
     let recording = engine.stop_trace().expect("a closed engine can still be read");
     let outcome = |name| one(&recording, name).outcome;

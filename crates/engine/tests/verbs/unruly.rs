@@ -1,10 +1,9 @@
 //! Users' code that panics, or comes back, where it should not: it ends nobody else's work.
 
-use super::{Answer, Log, Watchdog, engine, failing, nothing, occupy, stealing};
+use super::{Answer, Log, Watchdog, cancel, engine, failing, nothing, occupy, stealing};
 use std::fmt;
 use weft_engine::{
-    AccessKind, Accesses, Cause, CloseOptions, Engine, EngineError, OpContext, Payload, Policy, PushOptions, Quiet,
-    Settings,
+    AccessKind, Accesses, Cause, Engine, EngineError, OpContext, Payload, Policy, PushOptions, Quiet, Settings,
 };
 
 /// Does something when it is dropped.
@@ -70,15 +69,7 @@ fn a_skipped_or_cancelled_op_may_panic_twice() {
     assert!(engine.wait_for_all().is_err());
     let release = occupy(&engine, &engine.new_variable(None));
     engine.op_of(unruly()).push().expect("an open engine");
-    let closing = std::thread::spawn({
-        let engine = engine.clone();
-        move || engine.close_with(CloseOptions { cancel: true, ..CloseOptions::default() })
-    });
-    while !engine.is_closed() {
-        std::thread::yield_now();
-    }
-    drop(release);
-    closing.join().expect("no panic").expect("cancelled ops are no failures");
+    cancel(&engine, release);
     assert_eq!(engine.stats().pending, 0);
 }
 
