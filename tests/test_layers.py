@@ -123,7 +123,7 @@ def test_atomics_live_in_sync_alone() -> None:
 
 #: A function for Python, or a method: how it begins, and how what it takes is written.
 BEGINS = re.compile(r"^(?:    fn |pub\(crate\) fn )(\w+)", re.MULTILINE)
-ASKS = re.compile(r"\bnow\b|\b(?:stand_in|elsewhere|taken|is_plain|entry_of|at)\(")
+ASKS = re.compile(r"\bnow\b|\b(?:stand_in|elsewhere|taken|is_plain|entry_of|at|all_now)\(")
 #: They ask by what they call, or take only what was just made.
 ASKED_BY_OTHERS = {"tape_hear_view"}
 

@@ -40,15 +40,11 @@ def of_compute(
     """Return a callable for an op's compute: it takes views of the results, of mutated operands, and of the others."""
     template = _template(given, mutates)
     if _ARRAY not in template and _MUTATED not in template:  # a compute takes them for arrays
-        template = tuple([_SCALARS.get(x.__class__, _same)(x) for x in template])
+        template = tuple([_SCALARS[x.__class__](x) if x.__class__ in _SCALARS else x for x in template])
     if not mutates and template.count(_ARRAY) == len(template):
         return partial(_run_plainly, compute, attributes or {})
     changed = template.count(_MUTATED) if mutates else 0
     return partial(_run_compute, compute, template, nout, _mutated=changed, **(attributes or {}))
-
-
-def _same(x: Operand) -> Operand:
-    return x
 
 
 def cast(target: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:

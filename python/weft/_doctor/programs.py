@@ -235,12 +235,12 @@ class Programs:
 
     def _again(self, function: ProgramFunction, args: Any, kwargs: Any, written: list[NDArray], before: bytes) -> None:
         """Run a call that was replayed once more, op by op, on the memory as it was. Set the replay's values again."""
-        self._budget.look(self._nans.keep())
-        begun = self._budget.begin()
         left = _keep(written, _KEPT)
         if left is None:
             self.untold += 1
             return
+        self._budget.look(self._nans.keep())
+        begun = self._budget.begin()
         try:
             _put_back(written, before)
             self._plainly(function, args, kwargs)

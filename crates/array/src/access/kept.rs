@@ -36,7 +36,8 @@ pub unsafe fn keep_elements(arrays: &[&Array], most: usize) -> Option<Vec<u8>> {
     (kept.len() == bytes).then_some(kept)
 }
 
-/// Writes bytes of [`keep_elements`] to the elements of the same arrays. False, and nothing is written, if they are of others.
+/// Writes bytes of [`keep_elements`] to the elements of the same arrays. False, and nothing is written, if they are of others, or
+/// these have no memory.
 ///
 /// # Safety
 ///
@@ -60,7 +61,7 @@ pub unsafe fn restore_elements(arrays: &[&Array], kept: &[u8]) -> bool {
             }
         });
     }
-    true
+    rest.is_empty()
 }
 
 fn bytes_of(arrays: &[&Array]) -> Option<usize> {

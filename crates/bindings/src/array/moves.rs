@@ -103,6 +103,11 @@ pub(crate) fn now<'py>(array: &Bound<'py, NDArray>) -> Bound<'py, NDArray> {
     array.get().stand_in(array.py()).unwrap_or_else(|| array.clone())
 }
 
+/// The same for several.
+pub(crate) fn all_now(arrays: Vec<Bound<'_, NDArray>>) -> Vec<Bound<'_, NDArray>> {
+    arrays.into_iter().map(|array| now(&array)).collect()
+}
+
 /// The same for an object that should be an array.
 #[inline]
 pub(crate) fn taken(item: Bound<'_, PyAny>) -> Result<Bound<'_, NDArray>, pyo3::CastIntoError<'_>> {

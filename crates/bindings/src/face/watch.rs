@@ -2,17 +2,17 @@
 
 use super::process;
 use crate::array::NDArray;
-use crate::array::moves::now;
+use crate::array::moves::all_now;
 use crate::engine::wait;
 use crate::engine::watching::{self, Hook};
 use crate::interpreter::arguments::{self, Timeout};
 use crate::interpreter::dtypes;
 use crate::interpreter::location::Location;
+use crate::pushes::of_core;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use smallvec::SmallVec;
 use std::time::Instant;
 use weft_array::{are_finite, keep_elements, restore_elements, take_origins};
 use weft_engine::EngineError;
@@ -82,48 +82,41 @@ pub(crate) fn _watch_origins(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(answer)
 }
 
-/// Whether ops pend on any engine.
-fn is_pending(py: Python<'_>) -> bool {
-    py.detach(|| process::living().iter().any(|engine| engine.stats().pending > 0))
+/// Whether ops pend on any engine. Asked with the GIL, which a push of Python's needs: none comes before the caller lets go of it.
+fn is_pending() -> bool {
+    process::living().iter().any(|engine| engine.stats().pending > 0)
 }
 
 /// Whether all elements of arrays are finite, as far as the host reaches them; None while ops pend.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
-pub(crate) fn _are_finite(py: Python<'_>, arrays: Vec<Bound<'_, NDArray>>) -> Option<bool> {
-    if is_pending(py) {
+pub(crate) fn _are_finite(arrays: Vec<Bound<'_, NDArray>>) -> Option<bool> {
+    if is_pending() {
         return None;
     }
-    // SAFETY: no op pends, and the check's thread is the one that pushes; it reads memory as `_storage` shows it.
-    Some(arrays.iter().map(now).all(|array| unsafe { are_finite(&array.get().inner) }))
+    // SAFETY: no op pends, and none is pushed meanwhile; without a GIL the check calls this while no other thread pushes.
+    Some(of_core(&all_now(arrays)).into_iter().all(|array| unsafe { are_finite(array) }))
 }
 
 /// The elements of arrays as bytes; None if these are more than `most`, or cannot be kept, and while ops pend.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn _keep<'py>(
     py: Python<'py>,
     arrays: Vec<Bound<'py, NDArray>>,
     most: usize,
 ) -> Option<Bound<'py, PyBytes>> {
-    if is_pending(py) {
+    if is_pending() {
         return None;
     }
-    let arrays: SmallVec<[_; 8]> = arrays.iter().map(now).collect();
-    let arrays: SmallVec<[_; 8]> = arrays.iter().map(|array| &array.get().inner).collect();
     // SAFETY: as above.
-    let kept = unsafe { keep_elements(&arrays, most) };
+    let kept = unsafe { keep_elements(&of_core(&all_now(arrays)), most) };
     kept.map(|kept| PyBytes::new(py, &kept))
 }
 
 /// Writes such bytes back to the elements of the same arrays. False if they are of others, and while ops pend.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
-pub(crate) fn _put_back(py: Python<'_>, arrays: Vec<Bound<'_, NDArray>>, kept: &[u8]) -> bool {
-    let arrays: SmallVec<[_; 8]> = arrays.iter().map(now).collect();
-    let arrays: SmallVec<[_; 8]> = arrays.iter().map(|array| &array.get().inner).collect();
+pub(crate) fn _put_back(arrays: Vec<Bound<'_, NDArray>>, kept: &[u8]) -> bool {
     // SAFETY: as above.
-    !is_pending(py) && unsafe { restore_elements(&arrays, kept) }
+    !is_pending() && unsafe { restore_elements(&of_core(&all_now(arrays)), kept) }
 }
 
 /// The line of a place that the hook was told of: ``file.py:12``, or None.

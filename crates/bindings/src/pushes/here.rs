@@ -127,7 +127,7 @@ fn handles<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDA
 }
 
 /// The core's arrays of the handles.
-fn of_core<'a>(handles: &'a [Bound<'_, NDArray>]) -> SmallVec<[&'a Array; 4]> {
+pub(crate) fn of_core<'a>(handles: &'a [Bound<'_, NDArray>]) -> SmallVec<[&'a Array; 4]> {
     handles.iter().map(|array| &array.get().inner).collect()
 }
 

@@ -19,7 +19,7 @@ mod strided;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fresh::fresh_filled;
-pub(crate) use here::{answered, change_here, compute_here, values_here};
+pub(crate) use here::{answered, change_here, compute_here, of_core, values_here};
 pub(crate) use kernel::{Kernel, open_onednn, vectors};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, fresh_copy, memory_stats, memory_trim, wrap};
 pub(crate) use network::{

@@ -19,8 +19,9 @@ pub type LayoutMap = HashMap<String, String>;
 type Layout = Option<Arc<str>>;
 
 /// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. A rule may answer other
-/// attributes of the call, with which the op computes so. An element-wise op without a rule takes the layout that it gets; any other takes values as the graph was written for them, and so do the
-/// outputs. A variable without a layout gets the one that its first reader takes: the graph was written for that.
+/// attributes of the call, with which the op computes so. An element-wise op without a rule takes the layout that it gets;
+/// any other takes values as the graph was written for them, and so do the outputs. A variable without a layout gets the one
+/// that its first reader takes: the graph was written for that.
 ///
 /// # Errors
 ///
