@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from seeded import execute, logged
 
 import weft
-from weft._core import _are_finite, _keep, _put_back
+from weft._core import Scope, _are_finite, _keep, _put_back, _watch
 from weft._doctor import budget, programs
+from weft._doctor.check import Checker
+from weft._doctor.orders import differences
+from weft._doctor.session import CHECKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from weft._doctor.findings import Report
 
@@ -293,13 +298,63 @@ def test_values_that_are_never_finite_are_traced_as_time_allows() -> None:
     assert report.checked[UNTOLD] > TURNS // 2
 
 
-def test_callables_in_programs_are_checked_one_by_one() -> None:
-    totals = np.zeros(2)
+def carry(total: weft.NDArray, row: weft.NDArray) -> tuple[weft.NDArray, weft.NDArray]:
+    return total + row, weft.cumulative_sum(row)
+
+
+RNG = weft.random.default_rng(3)
+#: Functions whose programs weft knows to do nothing but compute.
+KNOWN: dict[str, Callable[[weft.NDArray], Any]] = {
+    "draws": lambda x: x + RNG.uniform(size=(2,)) + RNG.permutation(x),
+    "a scan": lambda x: weft.scan(carry, weft.zeros(2), x),
+    "a scan that draws": lambda x: weft.scan(lambda c, r: (c + RNG.random(), r), weft.zeros(2), x),
+    "a cond": lambda x: weft.cond(x.sum() > 0, lambda x: x.sum(), weft.median, x),
+    "functions of NumPy": lambda x: (weft.sort(x), weft.linalg.inv(x @ x.T + weft.eye(3)), weft.fft.fft(x)),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_programs_of_known_ops_are_replayed(name: str) -> None:
+    ran: list[int] = []
+
+    @weft.program
+    def step(x: weft.NDArray) -> Any:
+        ran.append(1)
+        return KNOWN[name](x)
+
+    with weft.doctor(only="first-nan") as report:
+        for _ in range(TURNS):
+            step(weft.ones((3, 2)))
+    assert report.findings == []
+    assert len(ran) == 8 + 1 + 8 + 3
+    assert report.checked[REPLAYED] == TURNS - 8 - 8 - 3
+
+
+def test_the_op_in_a_scan_is_named_at_a_late_call() -> None:
+    def row(c: weft.NDArray, x: weft.NDArray) -> tuple[weft.NDArray, weft.NDArray]:
+        return weft.sqrt(c - x), x  # here
+
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        return weft.scan(row, RNG.uniform(4.0, 5.0), x)[0]
+
+    with weft.doctor(only="first-nan") as report:
+        for at in range(TURNS):
+            step(weft.full(3, 9.0 if at == LATE else 0.5))
+    assert places(report) == [("first-nan", line_of(row, "# here"))]
+
+
+def test_most_calls_with_callables_are_replayed() -> None:
+    totals, more = np.zeros(2), np.zeros(2)
     ran: list[int] = []
 
     @weft.task
     def add(x: weft.Read[np.ndarray]) -> None:
         totals[0] += x[0]
+
+    @weft.task
+    def late(x: weft.Mutate[np.ndarray]) -> None:
+        x[0] += 1
 
     @weft.program
     def step(x: weft.NDArray) -> weft.NDArray:
@@ -311,10 +366,138 @@ def test_callables_in_programs_are_checked_one_by_one() -> None:
     with weft.doctor(only="undeclared-write") as report:
         for _ in range(TURNS):
             step(weft.ones(3))
-    assert len(ran) == TURNS
-    assert REPLAYED not in report.checked
+        late(more)
+    assert len(ran) == 8 + 1 + 8 + 3
+    assert report.checked[REPLAYED] == TURNS - 8 - 8 - 3
+    assert report.checked["ops that were not looked at"] == TURNS - 8 - 8 - 3
     assert places(report) == [("undeclared-write", line_of(step, "add(y)"))]
     assert totals[0] == 2 * TURNS
+
+
+def counted_script(values: Callable[[int], float]) -> tuple[list[int], Callable[[], None], Any]:
+    ran: list[int] = []
+
+    @weft.task
+    def scale(x: weft.Read[np.ndarray], y: weft.Overwrite[np.ndarray]) -> None:
+        ran.append(1)
+        with np.errstate(all="ignore"):
+            y[...] = np.log(x)
+
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        y = weft.empty_like(x)
+        scale(x, y)  # here
+        return y + 1
+
+    def script() -> None:
+        for at in range(TURNS):
+            step(weft.full(4, values(at)))  # there
+        weft.wait()
+
+    return ran, script, step
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        (lambda at: float(at != 3), "# here"),
+        (lambda at: float(at < LATE), "# here"),  # the next calls say where
+        (lambda at: float(at != LATE), "# there"),
+    ],
+)
+def test_callables_run_once_whatever_they_make(values: Callable[[int], float], named: str) -> None:
+    ran, script, step = counted_script(values)
+    with weft.doctor(only="first-nan") as report:
+        script()
+    assert len(ran) == TURNS
+    assert places(report) == [("first-nan", line_of(step if named == "# here" else script, named))]
+
+
+def test_the_call_of_a_function_of_the_script_s_is_named() -> None:
+    _, script, _ = counted_script(lambda at: float(at != LATE))
+    with weft.doctor(only="first-nan") as report:
+        script()
+    assert "`step` makes the first values that are not finite: 4 infinite of 4 elements" in report.findings[0].message
+    assert report.checked[UNTOLD] == 1
+
+
+def test_values_that_are_asked_for_are_none_beside_callables() -> None:
+    @weft.task
+    def look(x: weft.Read[np.ndarray]) -> None:
+        x.sum()
+
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        look(x)
+        return weft.maximum(x, weft.full(4, -np.inf)) + weft.full(4, np.inf)
+
+    with weft.doctor(only="first-nan") as report:
+        for _ in range(TURNS):
+            step(weft.ones(4))
+    assert report.findings == []
+
+
+def test_a_registered_op_of_the_script_s_runs_once() -> None:
+    ran: list[int] = []
+
+    @weft.ops.register_op("doctor_counted", infer=weft.ops.like_first)
+    def counted(y: Any, x: Any) -> None:
+        ran.append(1)
+        np.sqrt(x, out=y)
+
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        return counted(x)
+
+    with weft.doctor(only="first-nan") as report, np.errstate(all="ignore"):
+        for at in range(TURNS):
+            step(weft.full(4, 1.0 if at < LATE else -1.0))
+        weft.wait()
+    assert len(ran) == TURNS
+    assert places(report) == [("first-nan", line_of(step, "return counted"))]
+
+
+def test_ops_behind_replays_are_those_of_other_orders(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(
+        """
+import numpy as np
+import weft
+
+x, y = np.ones(3), np.zeros(3)
+
+
+@weft.task
+def bump(x: weft.Mutate[np.ndarray]) -> None:
+    x += 1
+
+
+@weft.task
+def copy(x: weft.Read[np.ndarray], y: weft.Overwrite[np.ndarray]) -> None:
+    y[:] = x
+
+
+@weft.program
+def step(z):
+    bump(x)
+    return z + 1
+
+
+for at in range(100):
+    z = step(weft.ones(3))
+copy(x, y)
+"""
+    )
+    checker = Checker(CHECKED, logs=True)
+    try:
+        _watch(checker)
+        with Scope(eager=True):
+            execute(path)
+    finally:
+        _watch(None)
+    assert checker.log[-1].number == TURNS + 1
+    found, compared = differences(checker.log, logged(path, "shuffled:1", checker.log))
+    assert (found, compared) == ({}, len(checker.log))
 
 
 def test_while_other_threads_run_programs_run_op_by_op() -> None:

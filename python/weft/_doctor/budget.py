@@ -43,6 +43,11 @@ class Budget:
         """Return whether there is time to run a program op by op: replays are looked at, too."""
         return self._spent < OF_PROGRAMS * (now - self._begun - self._spent)
 
+    @property
+    def spent(self) -> float:
+        """Seconds that checks have taken."""
+        return self._spent
+
     def begin(self) -> float:
         """Begin a check. Return the time. There is one at a time."""
         self._processor = time.process_time()

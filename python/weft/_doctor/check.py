@@ -90,13 +90,12 @@ class Checker:
             self._nans,
             self._drain,
             _is_alone,
-            lambda: self._told,
+            lambda: self._numbers[threading.current_thread().name],
+            self._pass_by,
             looks="first-nan" in self.kinds,
         )
         #: Runs a call of a program outside of ops.
         self.calling = self._programs.call
-        #: Pushes that the core has told.
-        self._told = 0
         #: Ops that were not looked at, and whether one was pushed since the last wait for all.
         self._passed, self._is_behind = 0, False
         #: Seconds of checks inside the current op.
@@ -117,7 +116,6 @@ class Checker:
     ) -> Push | None:
         """Look at the memory before an op. Return None for one that is not looked at."""
         asked = time.perf_counter()
-        self._told += 1
         due = self._due(callable_, place, asked)
         if inside:  # its op runs: a wait for it would not end
             self._counts["pushed inside ops"] += 1
@@ -156,6 +154,13 @@ class Checker:
         if callable_ is not None and not push.is_async:
             push.replaced = _Timed(push)
         return push
+
+    def _pass_by(self, pushes: int) -> None:
+        """Count pushes that nobody tells of: those of a program that is replayed."""
+        if pushes:
+            self._passed += pushes
+            self._is_behind = True
+            self._numbers[threading.current_thread().name] += pushes
 
     def _catch_up(self, begun: float) -> float:
         """Wait for the ops that are not looked at. Return the seconds of that which are the script's own."""
@@ -249,7 +254,7 @@ class Checker:
         self._pushes[key] = count
         if count <= _FIRST or count & (count - 1) == 0:
             return _NAMES
-        if self._budget.allows(now):
+        if self._programs.is_checked or self._budget.allows(now):
             return _NAMES if count <= _NAMES else 1
         return 0
 
@@ -329,6 +334,7 @@ class Checker:
 
     def finish(self, report: Report) -> None:
         """Add the findings."""
+        self._programs.finish()
         self._nans.finish(report, told="first-nan" in self.kinds)
         self._accesses.finish(report, self.kinds)
         report.count("ops", self._counts.pop("ops", 0))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._core import NDArray, _watch_origins
 from weft._doctor.findings import Finding
+from weft._doctor.frames import line_of_pusher
 from weft._doctor.guards import is_array, is_mapping, is_number, is_real, is_row
 from weft._doctor.memory import host_of
 from weft._doctor.pushes import place_of
@@ -17,11 +19,42 @@ from weft._engine.task_call import TaskCall
 from weft._engine.task_handle import TaskHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from weft._core import _Origin
     from weft._doctor.findings import Report
     from weft._doctor.pushes import Push
+
+
+_TO_DO = (
+    "look at the inputs of this line: a logarithm or division of 0, a root of a negative number, a sum that overflows"
+)
+_TO_SEE = "look for its op: in a program with functions of yours it is named where calls run op by op; run fewer turns before this one"
+
+
+@dataclass
+class Suspect:
+    """Calls of a program with results that are not finite, out of finite inputs, by an op that is not known.
+
+    Parameters
+    ----------
+    name, file, line
+        The program, and where it was called.
+    found, shape
+        Elements of its first such result that are no numbers, and that are infinite; the shape of that.
+    read : str
+        The shapes of its inputs.
+    """
+
+    name: str
+    file: str
+    line: int
+    found: tuple[int, int]
+    shape: tuple[int, ...]
+    read: str
+    count: int = 0
+    #: Whether a later call says more: it has found such an op, or makes such values without one.
+    is_told: bool = False
 
 
 class FirstNaNs:
@@ -49,6 +82,11 @@ class FirstNaNs:
         self._origins += self._take()
         return self.checked - before
 
+    @property
+    def number(self) -> int:
+        """How often an op has made such values until now."""
+        return len(self._origins) + sum(finding.count for finding in self._found.values())
+
     def before(self, push: Push) -> None:
         """Look at the arrays that an op reads and changes."""
         changed = [*push.writes, *push.reads]
@@ -75,13 +113,26 @@ class FirstNaNs:
         if key not in self._found and any(reference() is owner for reference in self._inputs for owner in owners):
             return
         self._inputs += [weakref.ref(owner) for owner in owners if weakly_referenceable(owner)]
-        values = np.asarray(bad)
-        nan, infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
-        read = ", ".join(str(tuple(array.shape)) for array in push.reads) or "its arguments"
-        self._add(key, (nan, infinite), tuple(values.shape), read)
+        self._add(key, *_odd_in(bad), _shapes_of(push.reads) or "its arguments")
+
+    def suspected(self, name: str, made: Iterable[Any], read: Iterable[Any]) -> Suspect:
+        """Return the call of a program by the line that pushes, of which results are not finite."""
+        odd = next(host for array in made if (host := host_of(array)) is not None and not is_finite(array))
+        return Suspect(name, *line_of_pusher(), *_odd_in(odd), _shapes_of(read) or "its arguments")
+
+    def suspect(self, call: Suspect) -> None:
+        """Add a finding for it, unless an op was found."""
+        if not call.is_told:
+            self._add((call.name, call.file, call.line), call.found, call.shape, call.read, call.count, _TO_SEE)
 
     def _add(
-        self, key: tuple[str, str, int], found: tuple[int, int], shape: tuple[int, ...], read: str, count: int = 1
+        self,
+        key: tuple[str, str, int],
+        found: tuple[int, int],
+        shape: tuple[int, ...],
+        read: str,
+        count: int = 1,
+        advice: str = _TO_DO,
     ) -> None:
         known = self._found.get(key)
         if known is not None:
@@ -98,7 +149,7 @@ class FirstNaNs:
             line,
             f"`{name}` makes the first values that are not finite: {numbers} of {size:,} elements of shape {shape}, out of finite "
             f"inputs of shape {read}",
-            "look at the inputs of this line: a logarithm or division of 0, a root of a negative number, a sum that overflows",
+            advice,
             count=count,
         )
 
@@ -120,6 +171,16 @@ def _has_input(push: Push) -> bool:
     given = [each for each in push.values() if not any(each is written for written in push.writes)]
     numbers = any(True for each in given for _ in _leaves(each)) or any(isinstance(each, TaskHandle) for each in given)
     return bool(push.reads or push.guards or numbers) or any(kind == 1 for _, kind in push.declared)
+
+
+def _odd_in(array: Any) -> tuple[tuple[int, int], tuple[int, ...]]:
+    """Return how many elements are no numbers, and how many are infinite; and the shape."""
+    values = np.asarray(array)
+    return (int(np.isnan(values).sum()), int(np.isinf(values).sum())), tuple(values.shape)
+
+
+def _shapes_of(arrays: Iterable[Any]) -> str:
+    return ", ".join(str(tuple(array.shape)) for array in arrays)
 
 
 def is_finite(array: Any) -> bool:

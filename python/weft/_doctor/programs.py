@@ -5,18 +5,29 @@ those of doubling numbers, and as many more as there is time for. Others are rep
 looked at. If one of these is not finite, that memory is set back, and the function runs once more op by op. Then the memory is set to the
 replay's values again, by whatever way that run ended: the script sees the replay alone.
 
-Programs with callables and native functions run op by op: these are checked one by one. So do calls in ops, calls beside other threads of the
-script's, calls that the tape listens to, and those with arrays on devices or with donated arguments.
+A second run needs back all that the first one has changed. Of ops of weft's own that is memory: a generator's words are an array, and
+bodies of loops and branches write to arrays alone. Of functions of the script's (callables, native functions, ops that it registered) nobody knows: they run
+once. So a call with such functions, of which the results are not finite though all that it was given is, makes the next calls run op by op. If these
+find no op, the call is named.
+
+Calls that run op by op at any price: in ops, beside other threads of the script's, those that the tape listens to, those that start work which ends later, on
+devices or among processes, and those with donated arguments.
 """
 
 from __future__ import annotations
 
 import time
 import weakref
+from functools import partial
 from math import inf
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft._core import NDArray, _are_finite, _keep, _put_back, _watch_drain
+from weft._doctor.guards import is_mapping, is_row
+from weft._doctor.reach import is_foreign, module_of
 from weft._program.trees import leaves_of
 
 if TYPE_CHECKING:
@@ -24,12 +35,16 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled
     from weft._doctor.budget import Budget
-    from weft._doctor.finite import FirstNaNs
-    from weft._program.function import ProgramFunction
+    from weft._doctor.finite import FirstNaNs, Suspect
+    from weft._program.function import ProgramFunction, Settings
     from weft._program.program import Program
 
-#: Calls of each program that run op by op at any price, and calls for each program that is recorded.
-_FIRST = 8
+#: Calls of each program that run op by op at any price, and calls for each program that is recorded; and calls behind one with an unknown op.
+_FIRST, _BEHIND = 8, 4
+#: Callables of such a call that are all looked at.
+_CHECKED = 32
+#: Functions that say of which module they are.
+_PLAIN = (FunctionType, MethodType, BuiltinFunctionType, np.ufunc, type(np.sum))
 #: Functions and programs that are told apart.
 _MOST = 1024
 #: Bytes of the memory that is kept for the time of a replay.
@@ -41,19 +56,23 @@ _CALLER = 5
 class _Function:
     """The calls of one function."""
 
-    __slots__ = ("calls", "is_plain", "recorded", "settings")
+    __slots__ = ("calls", "is_plain", "recorded", "settings", "suspect")
 
-    def __init__(self, settings: object) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings  # kept, so that no other one has its identity
         self.calls = self.recorded = 0
         #: Whether all of its calls run op by op.
         self.is_plain = False
+        #: A call with values that are not finite, by an op that is not known.
+        self.suspect: Suspect | None = None
 
 
 class _Known:
     """The calls of one program. It keeps states of the program, and goes with it."""
 
-    __slots__ = ("arguments", "calls", "is_replayed", "odd", "own", "program", "states")
+    __slots__ = (
+        "arguments", "behind", "calls", "is_odd", "is_pure", "is_replayed", "odd", "own", "program", "pushes", "states", "touched",
+    )  # fmt: skip
 
     def __init__(self, program: weakref.ref[Program], compiled: Compiled, *, may_be_replayed: bool) -> None:
         self.program = program
@@ -61,12 +80,20 @@ class _Known:
         self.calls = self.odd = 0
         #: Seconds of its fastest replay.
         self.own = inf
-        steps = compiled.describe()
-        written = {(view["kind"], view["number"]) for step in steps for view in step["outputs"]}
-        #: States that it writes to, and the numbers of such arguments.
+        written = {(view["kind"], view["number"]) for step in compiled.describe() for view in step["outputs"]}
+        #: States, those that it writes to, and the numbers of such arguments.
+        self.touched = compiled.states
         self.states = [state for number, state in enumerate(compiled.states) if ("state", number) in written]
         self.arguments = [number for kind, number in written if kind == "argument" and number is not None]
-        self.is_replayed = may_be_replayed and not any(step["opaque"] for step in steps)
+        #: Whether nobody notices a second run, and whether it is replayed.
+        self.is_pure = compiled.repeats(is_own)
+        self.is_replayed = may_be_replayed and (self.is_pure or compiled.repeats(_is_of_this_process))
+        #: Callables and native functions that a call pushes, which are told of in calls that run op by op.
+        self.pushes: int | None = None
+        #: Whether its results are not finite though all ops are well.
+        self.is_odd = False
+        #: Calls that run op by op next, for a call with an unknown op.
+        self.behind = 0
 
     def writes_to(self, function: ProgramFunction, args: Any, kwargs: Any) -> list[Any]:
         """Return the arrays that a call writes to."""
@@ -74,6 +101,11 @@ class _Known:
             return self.states
         leaves = function._leaves(function._bind(args, kwargs))
         return [*self.states, *(leaves[number] for number in self.arguments)]
+
+    def uses(self, function: ProgramFunction, args: Any, kwargs: Any) -> list[NDArray]:
+        """Return the arrays that a call reads or writes to."""
+        leaves = function._leaves(function._bind(args, kwargs))
+        return [*self.touched, *(leaf for leaf in leaves if isinstance(leaf, NDArray))]
 
 
 class Programs:
@@ -87,9 +119,10 @@ class Programs:
         The ops that made the first values that are not finite.
     looks : bool
         Whether such values are looked for.
-    drain, is_alone, pushes : callable
-        Waits for all that was pushed, and returns whether it has ended; returns whether no thread of the script's runs but this one;
-        returns the number of callables and native functions that were pushed.
+    drain, is_alone : callable
+        Waits for all that was pushed, and returns whether it has ended; returns whether no thread of the script's runs but this one.
+    pushes, pass_by : callable
+        Returns the number of callables and native functions that this thread has pushed; adds some that nobody tells of.
     """
 
     def __init__(
@@ -99,15 +132,18 @@ class Programs:
         drain: Callable[[], bool],
         is_alone: Callable[[], bool],
         pushes: Callable[[], int],
+        pass_by: Callable[[int], None],
         *,
         looks: bool,
     ) -> None:
         self._budget, self._nans, self._looks = budget, nans, looks
-        self._drain, self._is_alone, self._pushes = drain, is_alone, pushes
+        self._drain, self._is_alone, self._pushes, self._pass_by = drain, is_alone, pushes, pass_by
         self._functions: dict[int, _Function] = {}
         self._known: dict[int, _Known] = {}
         #: How many calls run op by op: in them, all do.
         self._inside = 0
+        #: Whether callables are pushed by a call that is a check.
+        self.is_checked = False
         #: Calls that were replayed, and those of them with values that no second run has looked for.
         self.replayed = self.untold = 0
 
@@ -122,19 +158,13 @@ class Programs:
         called.calls += 1
         program = self._program(called, function, args, kwargs)
         known = None if program is None else self._known.get(id(program)) or self._of(program, function)
-        if program is None or known is None:
-            pushes = self._pushes()
-            result = self._op_by_op(function, args, kwargs, asked, 0.0)
-            called.is_plain |= self._pushes() != pushes
-            return result
-        if not known.is_replayed:
+        if known is not None and not known.is_replayed:
             return self._plainly(function, args, kwargs)
-        known.calls += 1
-        if self._looks and self._is_due(known.calls, asked):
-            return self._op_by_op(function, args, kwargs, asked, known.own if known.own < inf else 0.0)
-        return self._replay(known, function, args, kwargs, asked)
+        if known is None or self._is_op_by_op(known, asked):
+            return self._op_by_op(called, known, function, args, kwargs, asked)
+        return (self._replay if known.is_pure else self._replay_once)(called, known, function, args, kwargs, asked)
 
-    def _function(self, settings: object) -> _Function | None:
+    def _function(self, settings: Settings) -> _Function | None:
         if len(self._functions) >= _MOST:
             return None
         called = self._functions[id(settings)] = _Function(settings)
@@ -164,6 +194,15 @@ class Programs:
         found = known[key] = _Known(reference, program._compiled, may_be_replayed=may_be_replayed)
         return found
 
+    def _is_op_by_op(self, known: _Known, now: float) -> bool:
+        known.calls += 1
+        if known.is_pure:
+            return self._looks and self._is_due(known.calls, now)
+        if known.behind or known.pushes is None:
+            known.behind = max(0, known.behind - 1)
+            return True
+        return self._is_due(known.calls, now) or self._budget.allows(now)
+
     def _is_due(self, count: int, now: float) -> bool:
         return count <= _FIRST or not count & (count - 1) or self._budget.allows_program(now)
 
@@ -175,22 +214,40 @@ class Programs:
         finally:
             self._inside -= 1
 
-    def _op_by_op(self, function: ProgramFunction, args: Any, kwargs: Any, asked: float, own: float) -> Any:
-        """Run it op by op, which is a check. A replay takes `own` seconds."""
+    def _op_by_op(
+        self, called: _Function, known: _Known | None, function: ProgramFunction, args: Any, kwargs: Any, asked: float
+    ) -> Any:
+        """Run it op by op, which is a check."""
         waits = self._budget.begin()
         self._drain()
+        own = known.own if known is not None and known.own < inf else 0.0
         own += self._budget.work_in(time.perf_counter() - waits)  # of ops that were pushed before
         self._budget.look(self._nans.keep())
-        pushes = self._pushes()
+        pushes, spent, told = self._pushes(), self._budget.spent, self._nans.number
+        result = None
+        self.is_checked = known is not None and (known.pushes or 0) <= _CHECKED
         try:
-            return self._plainly(function, args, kwargs)
+            result = self._plainly(function, args, kwargs)
+            return result
         finally:
+            self.is_checked = False
             ended = self._drain()
             self._nans.keep()
-            if ended and self._pushes() == pushes:  # which are accounted for one by one
-                self._budget.end(time.perf_counter() - asked, own)
+            is_told = self._nans.number > told
+            if known is not None:
+                pushes = self._pushes() - pushes
+                known.is_replayed &= known.pushes in {None, pushes}
+                known.pushes = pushes
+                if not known.is_pure and self._looks and not is_told and not self._finite(_arrays_of(result)):
+                    known.is_odd = is_told = True  # by no op that is found: as it is asked to
+            if called.suspect is not None:
+                called.suspect.is_told |= is_told
+            if ended:  # checks of callables have said what they spend
+                self._budget.end(time.perf_counter() - asked - (self._budget.spent - spent), own)
 
-    def _replay(self, known: _Known, function: ProgramFunction, args: Any, kwargs: Any, asked: float) -> Any:
+    def _replay(
+        self, _: _Function, known: _Known, function: ProgramFunction, args: Any, kwargs: Any, asked: float
+    ) -> Any:
         """Replay it, and look at its results."""
         if not self._looks:
             return function._as_program(args, kwargs)
@@ -218,6 +275,50 @@ class Programs:
         else:
             self.untold += 1
         return result
+
+    def _replay_once(
+        self, called: _Function, known: _Known, function: ProgramFunction, args: Any, kwargs: Any, asked: float
+    ) -> Any:
+        """Replay a call that nobody may run again, and look at its results."""
+        self._pass_by(known.pushes or 0)
+        self.replayed += 1
+        # Of the others it is known behind it.
+        written = known.writes_to(function, args, kwargs) if self._looks and not known.is_odd else None
+        is_looked_at = written is not None and self._finite(written)
+        begun = time.perf_counter()
+        result = function._as_program(args, kwargs)
+        if written is not None and is_looked_at:
+            self._drain()
+            known.own = min(known.own, time.perf_counter() - begun)
+            made = [*_arrays_of(result), *written]
+            if not self._finite(made):
+                self._suspect(called, known, made, known.uses(function, args, kwargs))
+            self._budget.replayed(asked, known.own)
+        return result
+
+    def _suspect(self, called: _Function, known: _Known, made: list[Any], used: list[Any]) -> None:
+        """Note that a call made values that are not finite, if it was given none."""
+        if not self._finite([array for array in used if not any(array is one for one in made)]):
+            return
+        self.untold += 1
+        known.behind = _BEHIND
+        if called.suspect is None:
+            called.suspect = self._nans.suspected(called.settings.name, made, used)
+        called.suspect.count += 1
+
+    def _finite(self, arrays: list[NDArray]) -> bool:
+        """Whether arrays are finite, as soon as that can be said."""
+        are_finite = _are_finite(arrays)
+        if are_finite is None:
+            self._drain()
+            are_finite = _are_finite(arrays)
+        return are_finite is not False
+
+    def finish(self) -> None:
+        """Name the calls of which no op is known."""
+        for called in self._functions.values():
+            if called.suspect is not None:
+                self._nans.suspect(called.suspect)
 
     def _kept(self, known: _Known, written: list[Any]) -> bytes | None:
         """Return the elements of arrays that a call writes to; None if they cannot be kept, now or ever."""
@@ -257,3 +358,42 @@ class Programs:
 
 def _arrays_of(result: Any) -> list[Any]:
     return [leaf for leaf in leaves_of(result) if isinstance(leaf, NDArray)]
+
+
+def is_own(function: object, depth: int = 4) -> bool:
+    """Return whether a function is weft's own, and calls none of the script's.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from weft._doctor.programs import is_own
+    >>> is_own(is_own), is_own(partial(is_own, print)), is_own(partial(is_own, lambda: None))
+    (True, True, False)
+    """
+    if isinstance(function, partial):
+        given = [*function.args, *function.keywords.values()]
+        return is_own(function.func, depth) and all(map(is_own, _functions_in(given, depth)))
+    if not isinstance(function, _PLAIN) or not _is_of_this_process(function) or not is_foreign(module_of(function)):
+        return False
+    cells = getattr(function, "__closure__", None) or ()
+    return depth == 0 or all(
+        is_own(each, depth - 1) for each in _functions_in([cell.cell_contents for cell in cells], depth)
+    )
+
+
+def _functions_in(values: Any, depth: int) -> list[Any]:
+    """Return what can be called among values, but for classes."""
+    found: list[Any] = []
+    for value in values:
+        if callable(value):
+            found += [] if isinstance(value, type) else [value]
+        elif depth and (is_row(value) or is_mapping(value)):
+            found += _functions_in(value.values() if is_mapping(value) else value, depth - 1)
+    return found
+
+
+def _is_of_this_process(function: object) -> bool:
+    """Whether a function is none that waits for other processes."""
+    while isinstance(function, partial):
+        function = function.func
+    return not str(module_of(function)).startswith("weft.distributed")

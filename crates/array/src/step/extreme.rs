@@ -7,6 +7,7 @@ use super::walk::Walk;
 use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
+use std::any::Any;
 use weft_engine::{Cause, OpContext};
 
 /// The kind of extreme.
@@ -198,6 +199,10 @@ impl Opaque for Extreme {
     }
 
     fn is_private(&self) -> bool {
+        true
+    }
+
+    fn repeats(&self, _: &dyn Fn(&dyn Any) -> bool) -> bool {
         true
     }
 }

@@ -81,6 +81,13 @@ pub trait Opaque: Send + Sync {
         let _ = each;
     }
 
+    /// Whether nobody notices that it runs once more on arrays that are as they were, as it only computes what it writes. Of an
+    /// object that it calls `is_pure` knows that. Of steps that say nothing it is not known.
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        let _ = is_pure;
+        false
+    }
+
     /// Whether its work may only have begun when `run` returns: then the op completes later.
     fn completes_later(&self) -> bool {
         false

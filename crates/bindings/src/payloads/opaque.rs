@@ -54,6 +54,10 @@ impl Opaque for Calling {
         self.0.location.bits()
     }
 
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        is_pure(&self.0.function)
+    }
+
     fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
         each(&self.0.function);
     }
@@ -116,6 +120,10 @@ impl Opaque for CallingNative {
 
     fn place(&self) -> u64 {
         self.native.location.bits()
+    }
+
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        self.object.as_ref().is_some_and(|object| is_pure(object))
     }
 
     fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {

@@ -14,6 +14,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::RefCell;
 use weft_array::{Access, Array, recording};
 use weft_engine::trace::Kind;
 use weft_program::{Options, Output, Program, ProgramError};
@@ -264,6 +266,21 @@ impl Compiled {
     /// Whether these arrays are as they were when their values were looked at.
     fn states_unchanged(&self) -> bool {
         self.program.recorded().looked_at().iter().all(|(array, version)| array.version() == *version)
+    }
+
+    /// Whether nobody notices that it runs once more on arrays that are as they were, if `is_pure` says so of the functions that it calls.
+    fn repeats(&self, is_pure: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let raised = RefCell::new(None);
+        let knows = |kept: &dyn Any| {
+            let Some(function) = kept.downcast_ref::<Kept>() else { return false };
+            let asked = is_pure.call1((function.object(),)).and_then(|answer| answer.extract::<bool>());
+            asked.unwrap_or_else(|error| {
+                raised.replace(Some(error));
+                false
+            })
+        };
+        let repeats = self.program.recorded().repeats(&knows);
+        raised.into_inner().map_or(Ok(repeats), Err)
     }
 
     /// Its ops, one by one.

@@ -106,6 +106,10 @@ impl Opaque for Recomputing {
         self.location.bits()
     }
 
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        is_pure(&self.function)
+    }
+
     fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
         each(&self.function);
     }

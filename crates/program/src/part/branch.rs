@@ -2,6 +2,7 @@
 
 use super::bind::Spot;
 use super::body::{Body, copy};
+use crate::recorded::repeat;
 use std::any::Any;
 use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
@@ -52,6 +53,10 @@ impl Opaque for Branch {
 
     fn is_private(&self) -> bool {
         self.taken.is_private() && self.other.is_private()
+    }
+
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        repeat(self.taken.instructions(), is_pure) && repeat(self.other.instructions(), is_pure)
     }
 
     fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {

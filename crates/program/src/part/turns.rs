@@ -2,6 +2,7 @@
 
 use super::bind::Spot;
 use super::body::{Body, Frame, copy, row};
+use crate::recorded::repeat;
 use std::any::Any;
 use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
@@ -144,6 +145,10 @@ impl Opaque for Turns {
 
     fn is_private(&self) -> bool {
         self.body.is_private()
+    }
+
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        repeat(self.body.instructions(), is_pure)
     }
 
     fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {

@@ -175,6 +175,10 @@ impl Opaque for Standing {
         self.step.has_effects()
     }
 
+    fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        self.step.repeats(is_pure)
+    }
+
     fn may_fail(&self) -> bool {
         self.step.may_fail()
     }

@@ -136,6 +136,12 @@ impl Instruction {
     }
 }
 
+/// Whether nobody notices that these instructions run once more on arrays that are as they were ([`weft_array::Opaque::repeats`]).
+pub(crate) fn repeat(instructions: &[Instruction], is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+    let repeats = |step: &Step| if let Step::Opaque(opaque) = step { opaque.repeats(is_pure) } else { true };
+    instructions.iter().all(|instruction| repeats(&instruction.step))
+}
+
 /// Whether foreign code sees the arrays of a step.
 pub(crate) fn is_seen(step: &Step) -> bool {
     if let Step::Opaque(opaque) = step { !opaque.is_private() } else { false }
@@ -279,6 +285,12 @@ impl Recorded {
     /// [`Program`](crate::Program) is made of it.
     pub fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
         kept_by(&self.instructions, each);
+    }
+
+    /// Whether nobody notices that all of it runs once more on arrays that are as they were ([`weft_array::Opaque::repeats`]).
+    #[must_use]
+    pub fn repeats(&self, is_pure: &dyn Fn(&dyn Any) -> bool) -> bool {
+        repeat(&self.instructions, is_pure)
     }
 
     /// Its instructions, in recorded order.
