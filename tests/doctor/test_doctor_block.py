@@ -18,6 +18,7 @@ import weft
 from weft._core import _watch
 from weft._doctor.findings import KINDS
 from weft._doctor.orders import OrderLog
+from weft._trace.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -233,3 +234,41 @@ def test_each_kind_has_an_example_that_finds_it(capfd: pytest.CaptureFixture[str
     told = {"undeclared-write": "writes `totals`", "first-nan": "`log` makes the first values"}
     threads = {"too-many-threads"}  # which takes more than one processor, and a BLAS of several threads
     assert [kind for kind in KINDS if kind not in threads and told.get(kind, kind) not in printed] == []
+
+
+def test_a_trace_that_can_show_nothing_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: object) -> None:
+        pytest.fail("it was read")
+
+    monkeypatch.setattr(Record, "read", read)
+    buffers = [np.zeros(3) for _ in range(4)]
+
+    @weft.task
+    def work(x: weft.Mutate[np.ndarray]) -> None:
+        x[0] += 1
+
+    with weft.doctor(only=[kind for kind, severity in KINDS.items() if severity == "advice"]) as report:
+        x = weft.ones(3)
+        for at in range(40):
+            x = x + 1
+            if at % 10 == 0:
+                work(buffers[at // 10])
+        weft.wait()
+    assert report.findings == []
+    assert report.checked["traced ops"] >= 44
+
+
+def test_a_program_saves_nothing_of_tasks() -> None:
+    @weft.task
+    def work(x: weft.Mutate[np.ndarray]) -> None:
+        until = time.perf_counter() + 2e-4
+        while time.perf_counter() < until:
+            x[0] += 1
+
+    a, x = np.zeros(3), weft.ones(3)
+    with weft.doctor(only="repeated-ops") as report:
+        for _ in range(100):
+            work(a)
+            _ = x + 1
+        weft.wait()
+    assert report.findings == []

@@ -41,6 +41,7 @@ a small part of the run. At most `memory.REGIONS` regions, `orders.OPS` logged o
 | `budget` | the time that checks may take |
 | `programs` | calls of programs: op by op, or replayed and looked at |
 | `check`, `orders` | the hooks of the two kinds of runs; the comparison of runs |
+| `glance` | the habits that a trace can show at all, and from which size on they are habits |
 | `run`, `advice` | a trace, and its facts about slow habits |
 | `repetitions`, `replayed` | sequences that are pushed again and again; the savings of a program, measured |
 | `blas` | threads of BLAS in ops side by side |

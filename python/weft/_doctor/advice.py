@@ -9,8 +9,9 @@ import numpy as np
 
 from weft._doctor.blas import too_many_threads
 from weft._doctor.findings import Finding
+from weft._doctor.glance import LEAST, MANY, SHARE, SHORT, TURNS
 from weft._doctor.repetitions import repeated_ops
-from weft._doctor.run import LEAST, SHARE, TURNS, Run
+from weft._doctor.run import Run
 from weft._doctor.sources import function_around, lines, loop_around
 from weft._trace.record import Access, Kind
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._trace.record import Record
-
-#: Calls of one line that are many.
-_MANY = 50
 
 
 def advice_of(record: Record, workers: int, kinds: Iterable[str]) -> list[Finding]:
@@ -110,12 +108,12 @@ def _short_tasks(run: Run) -> Iterator[Finding]:
     ops = run.ops
     chosen = np.nonzero((ops["kind"] == Kind.CALLABLE) & run.record.began & (ops["ended"] > 0))[0]
     for (file, line), group in run.by_place(chosen).items():
-        if len(group) < _MANY:
+        if len(group) < MANY:
             continue
         took = float(np.percentile(run.took[group], 25))
         gaps = np.diff(run.pushed[group]) / 1e9
         push = float(np.percentile(gaps, 25))
-        if took >= push or took > 5e-5:
+        if took >= push or took > SHORT:
             continue
         name = run.record.label(group[0])
         cost = len(group) * push * (1 - 1 / 16)

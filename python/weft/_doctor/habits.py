@@ -10,8 +10,8 @@ import numpy as np
 
 from weft._core import _fingerprint
 from weft._doctor.findings import Finding
+from weft._doctor.glance import TURNS
 from weft._doctor.guards import is_host
-from weft._doctor.run import TURNS
 from weft._engine.observers import caller
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft._doctor.findings import Finding
+from weft._doctor.glance import SHARE, TURNS
 from weft._doctor.replayed import part_saved
-from weft._doctor.run import SHARE, TURNS
 from weft._doctor.sources import lines
 from weft._trace.record import NONE, Kind, distinct
 
@@ -53,17 +53,20 @@ def repeated_ops(run: Run) -> Iterator[Finding]:
             pushing = float(np.clip(gaps, 0, _PAUSE).sum())
             # Time of the processor for others meanwhile is no time of these ops.
             span = min(span, pushing + float(run.took[part].sum()))
-            saved = pushing + _FUSED * float(run.took[part].sum()) - turns * (_CALL + _OP * period)
-            if callables.all() or span <= 0:
+            of_arrays = span - float(run.took[part[callables]].sum())  # a program saves nothing of a callable
+            saved = pushing + _FUSED * float(run.took[part[~callables]].sum()) - turns * (_CALL + _OP * period)
+            if callables.all() or of_arrays < SHARE * span or span <= 0:
                 continue
             if measured < _MEASURED:
                 measured += 1
-                names: list[str] = [record.names[name] for name in ops["name"][part[:period]].tolist()]
+                names: list[str] = [
+                    record.names[name] for name in ops["name"][part[:period][~callables[:period]]].tolist()
+                ]
                 with suppress(Exception):  # the estimate has to do
-                    share = part_saved(names, span / turns, run.workers)
+                    share = part_saved(names, of_arrays / turns, run.workers)
                     if share is not None and share < SHARE:  # others may have had the processor
-                        share = part_saved(names, span / turns, run.workers)
-                    saved = saved if share is None else share * span
+                        share = part_saved(names, of_arrays / turns, run.workers)
+                    saved = saved if share is None else share * of_arrays
             if saved < SHARE * span:
                 continue
             places = [run.place(int(op)) for op in part[:period]]

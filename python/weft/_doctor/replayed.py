@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Elements of the stand-ins.
 _SIZES = (16, 256, 4_096, 65_536, 1_048_576)
-#: Runs for one time, that of the fastest, and seconds after which no larger stand-ins are tried.
+#: Runs for one time, that of the fastest, and seconds of a turn from which on no larger stand-ins are tried.
 _RUNS, _LONG = 7, 0.05
 
 
@@ -54,19 +54,20 @@ def part_saved(names: Iterable[str], seconds: float, workers: int) -> float | No
             x = op(x) if op.ufunc.nin == 1 else op(x, other)
         return x
 
-    recorded = program(turn)
-    best: tuple[float, float] | None = None
+    nearest: tuple[float, float, Any, Any] | None = None
     with Engine(workers=workers, name="doctor") as engine:
         for size in _SIZES:
             x, other = (asarray(np.full(size, value), engine=engine) for value in (0.5, 0.25))
             eager = _fastest(lambda x=x, other=other: turn(x, other))  # type: ignore[misc]
             distance = abs(np.log(eager / seconds))
-            if best is None or distance < best[0]:
-                replayed = _fastest(lambda x=x, other=other: recorded(x, other))  # type: ignore[misc]
-                best = float(distance), 1 - replayed / eager
-            if eager > max(seconds, _LONG):
+            if nearest is None or distance < nearest[0]:
+                nearest = float(distance), eager, x, other
+            if eager > min(seconds, _LONG):  # larger ones are further off
                 break
-    return None if best is None else max(0.0, best[1])
+        assert nearest is not None
+        _, eager, x, other = nearest
+        recorded = program(turn)
+        return max(0.0, 1 - _fastest(lambda: recorded(x, other)) / eager)
 
 
 def _is_plain(op: Any) -> bool:

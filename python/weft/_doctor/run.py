@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
     from weft._trace.record import Record
 
-#: So often something is done before it is a habit.
-TURNS = 5
-#: The part of the time that is worth a word, and seconds.
-SHARE = 0.1
-LEAST = 5e-4
-
 
 @dataclass
 class Run:

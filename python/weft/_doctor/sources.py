@@ -21,6 +21,16 @@ def _tree(file: str) -> ast.Module | None:
         return None
 
 
+@functools.lru_cache(maxsize=64)
+def may_call(file: str, names: frozenset[str]) -> bool:
+    """Return whether the text of a file may call functions of these names, or use ``@``; sooner than its parts say."""
+    rows = linecache.getlines(file)
+    text = "".join(rows)
+    return any(f"{name}(" in text or f".{name}" in text for name in names) or text.count("@") > sum(
+        row.lstrip().startswith("@") for row in rows
+    )
+
+
 def split_place(place: str | None) -> tuple[str, int]:
     """Return file and line of ``file.py:12``; the line is 0 if there is none.
 

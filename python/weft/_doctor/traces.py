@@ -13,18 +13,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from weft._core import Engine
-from weft._doctor.advice import advice_of
+from weft._doctor.glance import habits_in
 from weft._doctor.habits import Habits
 from weft._engine import observers
 from weft._engine.default import get_engine
-from weft._trace.record import Record
 from weft.errors import WeftError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from weft._core import _Recording
-    from weft._doctor.findings import Report
+    from weft._doctor.findings import Finding, Report
 
 #: Kinds that a trace shows.
 TIMED = frozenset({"wait-in-loop", "repeated-ops", "short-task", "one-buffer", "too-many-threads"})
@@ -58,6 +57,8 @@ class _Traced:
     def __init__(self, engine: Engine) -> None:
         self.engine, self.workers = engine, engine.workers
         self._answers: list[_Recording] = []
+        #: Ops of traces that were read.
+        self.ops = 0
         #: Seconds of the process without a trace.
         self.paused = 0.0
         self._left = _LIMIT
@@ -91,10 +92,17 @@ class _Traced:
         self._left -= ops
         return self._cost + time.thread_time() - started + _RECORD * ops
 
-    def records(self) -> Iterator[Record]:
-        """Yield what was traced. It is not kept."""
+    def findings(self, kinds: frozenset[str]) -> Iterator[Finding]:
+        """Yield the habits in all that was traced, which is not kept."""
         while self._answers:
-            yield Record.read(self._answers.pop(0))
+            answer = self._answers.pop(0)
+            self.ops += len(answer["ops"]["kind"])
+            shown = kinds & habits_in(answer, self.workers)
+            if shown:  # most show none, and need none of that
+                from weft._doctor.advice import advice_of  # noqa: PLC0415
+                from weft._trace.record import Record  # noqa: PLC0415
+
+                yield from advice_of(Record.read(answer), self.workers, shown)
 
     def _pends(self, now: float) -> bool:
         """Whether ops of a trace that is full have not run: their times would be missing."""
@@ -193,10 +201,9 @@ class Traces:
                 with suppress(WeftError):
                     traced.end()
                 paused = max(paused, traced.paused)
-                for record in traced.records():
-                    for finding in advice_of(record, traced.workers, self._kinds):
-                        report.add(finding)
-                    report.count("traced ops", len(record.ops))
+                for finding in traced.findings(self._kinds):
+                    report.add(finding)
+                report.count("traced ops", traced.ops)
         report.count("milliseconds without a trace", int(1000 * paused))
         for finding in self._habits.findings():
             report.add(finding)

@@ -88,7 +88,7 @@ class Traced(TypedDict):
     bytes: int
 
 
-_OPS = np.dtype(
+OPS = np.dtype(
     [
         ("number", "u8"),
         ("name", "u4"),
@@ -112,7 +112,7 @@ _OPS = np.dtype(
         ("moved", "u8"),
     ]
 )
-_ACCESSES = np.dtype([("op", "u4"), ("variable", "u4"), ("kind", "u1"), ("version", "u8")])
+ACCESSES = np.dtype([("op", "u4"), ("variable", "u4"), ("kind", "u1"), ("version", "u8")])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,8 +175,8 @@ class Record:
             **plain,
             places=[_near(place) for place in answer["places"]],
             variables=answer["variables"],
-            ops=_shared_out(_with_landings(_table(_OPS, answer["ops"]), answer["names"])),
-            accesses=_table(_ACCESSES, answer["accesses"]),
+            ops=_shared_out(_with_landings(_table(OPS, answer["ops"]), answer["names"])),
+            accesses=_table(ACCESSES, answer["accesses"]),
             errors=answer["errors"],
         )
 
@@ -277,9 +277,14 @@ def _near(place: str) -> str:
     return place.removeprefix(here)
 
 
+def column(dtype: np.dtype[np.void], columns: Mapping[str, bytes], name: str) -> npt.NDArray[Any]:
+    """Return one column of the core's answer: of its ops, or of its accesses."""
+    return np.frombuffer(columns[name], dtype[name])
+
+
 def _table(dtype: np.dtype[np.void], columns: Mapping[str, bytes]) -> Ops:
     """Return columns of bytes as one read-only structured array."""
-    parts = {name: np.frombuffer(columns[name], dtype[name]) for name in dtype.names or ()}
+    parts = {name: column(dtype, columns, name) for name in dtype.names or ()}
     table = np.zeros(len(next(iter(parts.values()))), dtype)
     for name, part in parts.items():
         table[name] = part
