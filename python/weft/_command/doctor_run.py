@@ -36,6 +36,7 @@ class _Once:
         self.status = 0
         self._hook: Any = None
         self._traces: Traces | None = None
+        self._eager = Scope(eager=True)  # it ends with the last reference
         self._forks = 0
 
     def begin(self) -> None:
@@ -46,7 +47,7 @@ class _Once:
             self._traces = Traces(self._kinds)
             self._traces.start(timed=True)
             return
-        Scope(eager=True).__enter__()
+        self._eager.__enter__()
         if self._what == "check":
             self._hook = Checker(self._kinds, logs=bool(self._kinds & {"undeclared-read", "nondeterministic"}))
             _watch(self._hook)
