@@ -1260,3 +1260,47 @@ defect(
     print(now().result())  # here
 """,
 )
+defect(
+    ACCESSES,
+    "undeclared-write",
+    "behind a weak reference",
+    """
+    import weakref
+
+    class Holder:
+        def __init__(self):
+            self.cells = np.zeros(2)
+
+    holder = Holder()
+    found = weakref.ref(holder)
+
+    @weft.task
+    def touch(x: weft.Read[np.ndarray]) -> None:
+        found().cells[0] += x[0]
+
+    for _ in range(3):
+        touch(np.ones(1))  # here
+    weft.wait()
+""",
+)
+defect(
+    ACCESSES,
+    "undeclared-write",
+    "half of a mapped file",
+    """
+    import tempfile
+
+    file = tempfile.TemporaryFile()
+    table = np.memmap(file, dtype="f8", mode="w+", shape=(8,))
+    sums = np.zeros(2)
+
+    @weft.task
+    def put(x: weft.Read[np.ndarray], to: weft.Mutate[np.ndarray]) -> None:
+        table[4:] += x[0]
+        to += 1
+
+    for turn in range(4):
+        put(np.ones(2), sums)  # here
+    weft.wait()
+""",
+)

@@ -171,6 +171,83 @@ _clean(
 """,
 )
 _clean(
+    "arrays on bytes of a bytearray",
+    """
+    buffer = bytearray(16)
+    frame = np.frombuffer(buffer, np.uint8)
+
+    @weft.task
+    def put(x: weft.Mutate[np.ndarray], value: int) -> None:
+        memoryview(x)[0] = value
+
+    for turn in range(5):
+        put(frame, turn)
+    engine = weft.get_engine()
+    engine.push(lambda: frame.fill(7), mutate_vars=[engine.variable_of(frame)])
+    weft.wait()
+""",
+)
+_clean(
+    "a mapped file",
+    """
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        table = np.memmap(file, dtype="f8", mode="w+", shape=(8,))
+
+        @weft.task
+        def put(x: weft.Mutate[np.ndarray], value: float) -> None:
+            x[:] = value
+
+        for turn in range(4):
+            put(table[:4], float(turn))
+            put(table[4:], -float(turn))
+        weft.wait()
+        del table
+""",
+)
+_clean(
+    "an array of ctypes",
+    """
+    import ctypes
+
+    cells = (ctypes.c_double * 8)()
+    x = np.ctypeslib.as_array(cells)
+    engine = weft.get_engine()
+
+    @weft.task
+    def put(x: weft.Mutate[np.ndarray], value: float) -> None:
+        x[:] = value
+
+    def clear():
+        cells[0] = 0.0
+
+    engine.push(clear, mutate_vars=[engine.variable_of(x)])
+    for turn in range(4):
+        put(x, float(turn))
+        engine.push(clear, mutate_vars=[engine.variable_of(x)])
+    weft.wait()
+""",
+)
+_clean(
+    "halves of an array of Python's",
+    """
+    import array
+
+    numbers = array.array("d", [0.0] * 6)
+    low, high = np.frombuffer(numbers)[:3], np.frombuffer(numbers)[3:]
+
+    @weft.task
+    def put(x: weft.Mutate[np.ndarray], value: float) -> None:
+        x[:] = value
+
+    for turn in range(4):
+        put(low, float(turn))
+        put(high, -float(turn))
+    weft.wait()
+""",
+)
+_clean(
     "a pointer with a variable",
     """
     import ctypes

@@ -523,3 +523,65 @@ defect(
     print(ratio([3, 0]).result())  # here
 """,
 )
+defect(
+    VALUES,
+    "first-nan",
+    "a variance of one number",
+    """
+    x = weft.asarray([1.0])
+    spread = x.var(ddof=1)  # here
+    scaled = weft.asarray([2.0]) / spread
+    weft.wait()
+""",
+)
+defect(
+    VALUES,
+    "first-nan",
+    "a program with draws, at a late call",
+    """
+    rng = weft.random.default_rng(1)
+
+    @weft.program
+    def step(x):
+        y = x + rng.normal(size=(4,)) * 0
+        return weft.sqrt(y)  # here
+
+    for turn in range(60):
+        y = step(weft.full(4, -1.0 if turn == 50 else 1.0))
+    weft.wait()
+""",
+)
+defect(
+    VALUES,
+    "first-nan",
+    "a branch that is taken once",
+    """
+    @weft.program
+    def step(x):
+        return weft.cond(x.sum() > 0, lambda x: x * 2, lambda x: weft.log(x), x)  # here
+
+    for turn in range(40):
+        y = step(weft.full(3, -1.0 if turn == 33 else 1.0))
+    weft.wait()
+""",
+)
+defect(
+    VALUES,
+    "first-nan",
+    "a task in a program",
+    """
+    @weft.task
+    def inverse(x: weft.Read[np.ndarray], y: weft.Overwrite[np.ndarray]) -> None:
+        y[:] = 1 / x
+
+    @weft.program
+    def step(x):
+        y = weft.empty_like(x)
+        inverse(x, y)  # here
+        return y.sum()
+
+    for turn in range(25):
+        total = step(weft.full(4, float(turn - 18)))
+    weft.wait()
+""",
+)

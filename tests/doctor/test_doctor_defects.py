@@ -34,7 +34,9 @@ def lines_of(source: str) -> list[int]:
     return [number for number, line in enumerate(source.splitlines(), 1) if line.endswith("# here")]
 
 
-@pytest.mark.parametrize("name", [*ALONE, "a native function", "a task in a task", "in a program", "an op of a program", "a scan"])
+@pytest.mark.parametrize(
+    "name", [*ALONE, "a native function", "a task in a task", "in a program", "an op of a program", "a scan"]
+)
 def test_a_seeded_defect_is_found_by_the_command(name: str, tmp_path: Path) -> None:
     kind, source = SEEDED[name]
     (tmp_path / "script.py").write_text(source, encoding="utf-8")

@@ -302,7 +302,7 @@ class Checker:
             after = region.fingerprint(push.covers)
             if before is None or after is None:
                 self._counts["memory that cannot be read"] += before is None
-            elif before == after or push.versions.get(region) != region.version():
+            elif before == after or push.declares_writing(region) or push.versions.get(region) != region.version():
                 continue  # an op that was pushed inside, or an array op, has written to it
             elif any(first < region.span[1] and region.span[0] < end for first, end in push.inner):
                 self._counts["changes by ops that were pushed inside ops"] += 1

@@ -75,6 +75,10 @@ class Region:
         """An array on the memory, or None if that is gone."""
         return self._array() if self._owner() is not None else None
 
+    def is_of(self, owner: object) -> bool:
+        """Return whether an object owns it."""
+        return self._owner() is owner
+
     def fingerprint(self, without: Iterable[Span] = ()) -> Fingerprint:
         """Return numbers that tell its bytes from others, but for those of some spans; None if they cannot be read."""
         array = self.array

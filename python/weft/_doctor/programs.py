@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from weft._program.function import ProgramFunction, Settings
     from weft._program.program import Program
 
-#: Calls of each program that run op by op at any price, and calls for each program that is recorded; and calls behind one with an unknown op.
-_FIRST, _BEHIND = 8, 4
+#: Calls of each program that run op by op at any price, and calls for each program that is recorded; such calls where nobody may run one again, and
+#: those behind a call with an unknown op.
+_FIRST, _ONCE, _BEHIND = 8, 32, 4
 #: Callables of such a call that are all looked at.
 _CHECKED = 32
 #: Functions that say of which module they are.
@@ -201,7 +202,7 @@ class Programs:
         if known.behind or known.pushes is None:
             known.behind = max(0, known.behind - 1)
             return True
-        return self._is_due(known.calls, now) or self._budget.allows(now)
+        return known.calls <= _ONCE or self._is_due(known.calls, now) or self._budget.allows(now)
 
     def _is_due(self, count: int, now: float) -> bool:
         return count <= _FIRST or not count & (count - 1) or self._budget.allows_program(now)

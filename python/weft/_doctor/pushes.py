@@ -77,7 +77,7 @@ class Push:
 
     __slots__ = (
         "before", "begun", "callable", "changed", "closed", "covers", "declared", "entry", "file", "guards", "handle", "inner", "is_async", "is_short", "key", "label",
-        "line", "name", "names", "number", "odd", "own", "parent", "place", "reach", "reads", "replaced", "runs", "thread", "took", "versions",
+        "line", "name", "names", "number", "odd", "own", "owners", "parent", "place", "reach", "reads", "replaced", "runs", "thread", "took", "versions",
         "writes",
     )  # fmt: skip
 
@@ -114,6 +114,8 @@ class Push:
         self.covers: list[Span] = []
         #: Spans that ops change which were pushed inside of it.
         self.inner: list[Span] = []
+        #: Objects with variables that are no arrays, and how it accesses them.
+        self.owners: list[tuple[Any, int]] = []
         #: Variables made by hand, with whether it changes them.
         self.guards: dict[tuple[int, int], bool] = {}
         self.names: dict[tuple[int, int], str | None] = {}
@@ -154,8 +156,11 @@ class Push:
             elif is_memory(owner):
                 self._array(owner, kind, regions, names.get(id(owner), ""), strict=True)
             else:
-                for path, array in _arrays_in(owner):
-                    self._array(array, kind, regions, path, strict=False)
+                # Memory of a file, of ctypes, of another library: its arrays are not the owners of it.
+                on = [(path, array) for path, array in self.arrays().items() if owner_of(array) is owner]
+                self.owners.append((owner, kind))
+                for path, array in on or _arrays_in(owner):
+                    self._array(array, kind, regions, path, strict=bool(on))
         if isinstance(self.callable, TaskCall) and self.declared:
             # A call's own result comes behind all other variables.
             last, kind = next(
@@ -193,7 +198,13 @@ class Push:
     def declares_reading(self, region: Region) -> bool:
         """Whether it says that it reads all of a region, or changes it."""
         spans = [*self.covers, *(span_of(array) for array in self.reads)]
+        if any(region.is_of(owner) for owner, _ in self.owners):
+            return True
         return region.span[0] == region.span[1] or covered(region.span, spans)
+
+    def declares_writing(self, region: Region) -> bool:
+        """Whether it says that it changes the object that owns a region."""
+        return any(kind and region.is_of(owner) for owner, kind in self.owners)
 
     def uses(self) -> dict[int, tuple[str, Any]]:
         """Return the arrays that its callable is certain to use, by their identities, and how it names them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -160,6 +161,8 @@ class _Walk:
             self._module(path, value, depth, code)
         elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
             self._named(value, depth)
+        elif type(value) is weakref.ref:  # not one of a class of the script's
+            self.visit(f"{path}()", value(), depth, code)
         elif self._enter(value):
             for name, item in _parts(value):
                 self.visit(f"{path}{name}".lstrip("."), item, depth + 1)

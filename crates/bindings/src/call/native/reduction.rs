@@ -125,9 +125,11 @@ impl Reduction {
                 else {
                     return Ok(None);
                 };
+                if count <= correction {
+                    return Ok(None); // nothing is left to divide by: the op itself makes the NaN
+                }
                 made.before = Before::Distances { divide, count, subtract, multiply };
-                // If the correction leaves nothing, the standard asks for NaN; NumPy gives inf.
-                made.divide = Some((last, if count > correction { count - correction } else { f64::NAN }));
+                made.divide = Some((last, count - correction));
             }
         }
         if measure == Measure::Mean && made.divide.is_none() {
