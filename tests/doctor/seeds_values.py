@@ -585,3 +585,18 @@ defect(
     weft.wait()
 """,
 )
+defect(
+    VALUES,
+    "first-nan",
+    "a captured block",
+    """
+    x, down = weft.ones(3), weft.full(3, 3.0)
+    with weft.capture("down") as block:
+        down -= 1
+        x /= down
+
+    for _ in range(5):
+        block.replay()  # here
+    weft.wait()
+""",
+)

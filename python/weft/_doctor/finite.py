@@ -10,10 +10,10 @@ import numpy as np
 
 from weft._core import NDArray, _watch_origins
 from weft._doctor.findings import Finding
-from weft._doctor.frames import line_of_pusher
 from weft._doctor.guards import is_array, is_mapping, is_number, is_real, is_row
 from weft._doctor.memory import host_of
 from weft._doctor.pushes import place_of
+from weft._engine.observers import caller
 from weft._engine.owners import owner_of, weakly_referenceable
 from weft._engine.task_call import TaskCall
 from weft._engine.task_handle import TaskHandle
@@ -118,7 +118,7 @@ class FirstNaNs:
     def suspected(self, name: str, made: Iterable[Any], read: Iterable[Any]) -> Suspect:
         """Return the call of a program by the line that pushes, of which results are not finite."""
         odd = next(host for array in made if (host := host_of(array)) is not None and not is_finite(array))
-        return Suspect(name, *line_of_pusher(), *_odd_in(odd), _shapes_of(read) or "its arguments")
+        return Suspect(name, *caller(), *_odd_in(odd), _shapes_of(read) or "its arguments")
 
     def suspect(self, call: Suspect) -> None:
         """Add a finding for it, unless an op was found."""

@@ -27,12 +27,6 @@ def pushers() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def line_of_pusher() -> tuple[str, int]:
-    """Return the file and the line that push."""
-    frame = next(pushers(), None)
-    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
 def globals_of_pusher() -> Iterator[tuple[str, Any]]:
     """Yield the arrays among the globals of the module that pushes, with expressions that reach them."""
     frame = next(pushers(), None)

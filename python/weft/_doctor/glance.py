@@ -88,7 +88,8 @@ def _often(word: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """
     ordered, before = np.sort(word), 2 * TURNS - 1
     later = ordered[before:]
-    return later[later == ordered[: len(later)]]
+    found: npt.NDArray[np.int64] = later[later == ordered[: len(later)]]
+    return found
 
 
 def beside(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> tuple[float, int]:

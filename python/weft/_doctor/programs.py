@@ -8,7 +8,7 @@ replay's values again, by whatever way that run ended: the script sees the repla
 A second run needs back all that the first one has changed. Of ops of weft's own that is memory: a generator's words are an array, and
 bodies of loops and branches write to arrays alone. Of functions of the script's (callables, native functions, ops that it registered) nobody knows: they run
 once. So a call with such functions, of which the results are not finite though all that it was given is, makes the next calls run op by op. If these
-find no op, the call is named.
+find no op, the call is named. So it is with replays that the script asks for by itself, as of a captured block: there is no function to run op by op.
 
 Calls that run op by op at any price: in ops, beside other threads of the script's, those that the tape listens to, those that start work which ends later, on
 devices or among processes, and those with donated arguments.
@@ -16,6 +16,7 @@ devices or among processes, and those with donated arguments.
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from functools import partial
@@ -59,7 +60,7 @@ class _Function:
 
     __slots__ = ("calls", "is_plain", "recorded", "settings", "suspect")
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings  # kept, so that no other one has its identity
         self.calls = self.recorded = 0
         #: Whether all of its calls run op by op.
@@ -72,7 +73,7 @@ class _Known:
     """The calls of one program. It keeps states of the program, and goes with it."""
 
     __slots__ = (
-        "arguments", "behind", "calls", "is_odd", "is_pure", "is_replayed", "odd", "own", "program", "pushes", "states", "touched",
+        "arguments", "behind", "block", "calls", "is_odd", "is_pure", "is_replayed", "odd", "own", "program", "pushes", "states", "touched",
     )  # fmt: skip
 
     def __init__(self, program: weakref.ref[Program], compiled: Compiled, *, may_be_replayed: bool) -> None:
@@ -91,6 +92,8 @@ class _Known:
         self.is_replayed = may_be_replayed and (self.is_pure or compiled.repeats(_is_of_this_process))
         #: Callables and native functions that a call pushes, which are told of in calls that run op by op.
         self.pushes: int | None = None
+        #: Replays that the script asks for by itself.
+        self.block = _Function()
         #: Whether its results are not finite though all ops are well.
         self.is_odd = False
         #: Calls that run op by op next, for a call with an unknown op.
@@ -141,6 +144,7 @@ class Programs:
         self._drain, self._is_alone, self._pushes, self._pass_by = drain, is_alone, pushes, pass_by
         self._functions: dict[int, _Function] = {}
         self._known: dict[int, _Known] = {}
+        self._suspects: list[Suspect] = []
         #: How many calls run op by op: in them, all do.
         self._inside = 0
         #: Whether callables are pushed by a call that is a check.
@@ -158,7 +162,10 @@ class Programs:
             return self._plainly(function, args, kwargs)
         called.calls += 1
         program = self._program(called, function, args, kwargs)
-        known = None if program is None else self._known.get(id(program)) or self._of(program, function)
+        known = None
+        if program is not None:
+            plain = bool(program._heard or function._settings.options.donate)
+            known = self._known.get(id(program)) or self._of(program, may_be_replayed=not plain)
         if known is not None and not known.is_replayed:
             return self._plainly(function, args, kwargs)
         if known is None or self._is_op_by_op(known, asked):
@@ -186,12 +193,11 @@ class Programs:
         called.recorded += 1
         return program
 
-    def _of(self, program: Program, function: ProgramFunction) -> _Known | None:
+    def _of(self, program: Program, *, may_be_replayed: bool) -> _Known | None:
         if len(self._known) >= _MOST:
             return None
         key, known = id(program), self._known
         reference = weakref.ref(program, lambda _: known.pop(key, None))
-        may_be_replayed = not (program._heard or function._settings.options.donate)
         found = known[key] = _Known(reference, program._compiled, may_be_replayed=may_be_replayed)
         return found
 
@@ -282,29 +288,58 @@ class Programs:
     ) -> Any:
         """Replay a call that nobody may run again, and look at its results."""
         self._pass_by(known.pushes or 0)
-        self.replayed += 1
-        # Of the others it is known behind it.
-        written = known.writes_to(function, args, kwargs) if self._looks and not known.is_odd else None
-        is_looked_at = written is not None and self._finite(written)
-        begun = time.perf_counter()
-        result = function._as_program(args, kwargs)
-        if written is not None and is_looked_at:
-            self._drain()
-            known.own = min(known.own, time.perf_counter() - begun)
-            made = [*_arrays_of(result), *written]
-            if not self._finite(made):
-                self._suspect(called, known, made, known.uses(function, args, kwargs))
-            self._budget.replayed(asked, known.own)
+        run = partial(function._as_program, args, kwargs)
+        if not self._looks or known.is_odd:
+            self.replayed += 1
+            return run()
+        written = known.writes_to(function, args, kwargs)
+        result, made = self._looked_at(known, run, written, asked)
+        if made:
+            self._suspect(called, known, function._settings.name, made, known.uses(function, args, kwargs))
         return result
 
-    def _suspect(self, called: _Function, known: _Known, made: list[Any], used: list[Any]) -> None:
+    def replaying(
+        self, program: Program, arguments: tuple[NDArray, ...], run: Callable[[], tuple[NDArray, ...]]
+    ) -> tuple[NDArray, ...]:
+        """Run a replay that the script asks for by itself, as of a captured block, and look at its results."""
+        asked = time.perf_counter()
+        if self._inside or not self._looks or not (self._is_alone() and _is_main()):
+            return run()
+        known = self._known.get(id(program)) or self._of(program, may_be_replayed=False)
+        if known is None:
+            return run()
+        results: tuple[NDArray, ...]
+        results, made = self._looked_at(known, run, [*known.states, *arguments], asked)
+        if made:
+            self._suspect(known.block, known, program.name, made, [*known.touched, *arguments])
+        return results
+
+    def _looked_at(
+        self, known: _Known, run: Callable[[], Any], written: list[NDArray], asked: float
+    ) -> tuple[Any, list[Any]]:
+        """Run a replay. Return its results, and the arrays that it has made or changed if the first are not finite and were it before."""
+        self.replayed += 1
+        was_finite = self._finite(written)  # of what it only reads that is known behind it
+        begun = time.perf_counter()
+        result = run()
+        if not was_finite:
+            return result, []
+        self._drain()
+        known.own = min(known.own, time.perf_counter() - begun)
+        made = [*_arrays_of(result), *written]
+        are_finite = self._finite(made)
+        self._budget.replayed(asked, known.own)
+        return result, [] if are_finite else made
+
+    def _suspect(self, called: _Function, known: _Known, name: str, made: list[Any], used: list[Any]) -> None:
         """Note that a call made values that are not finite, if it was given none."""
         if not self._finite([array for array in used if not any(array is one for one in made)]):
             return
         self.untold += 1
         known.behind = _BEHIND
         if called.suspect is None:
-            called.suspect = self._nans.suspected(called.settings.name, made, used)
+            called.suspect = self._nans.suspected(name, made, used)
+            self._suspects.append(called.suspect)
         called.suspect.count += 1
 
     def _finite(self, arrays: list[NDArray]) -> bool:
@@ -317,9 +352,8 @@ class Programs:
 
     def finish(self) -> None:
         """Name the calls of which no op is known."""
-        for called in self._functions.values():
-            if called.suspect is not None:
-                self._nans.suspect(called.suspect)
+        for suspect in self._suspects:
+            self._nans.suspect(suspect)
 
     def _kept(self, known: _Known, written: list[Any]) -> bytes | None:
         """Return the elements of arrays that a call writes to; None if they cannot be kept, now or ever."""
@@ -355,6 +389,10 @@ class Programs:
                 _put_back(written, left)
                 self._nans.keep()
                 self._budget.end(time.perf_counter() - begun, 0.0)
+
+
+def _is_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
 
 
 def _arrays_of(result: Any) -> list[Any]:

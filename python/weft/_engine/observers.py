@@ -1,4 +1,4 @@
-"""Observers of conversions and recordings: there are none, but in runs that look for slow habits."""
+"""Observers of conversions, recordings and replays: there are none, but in runs of the doctor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._core import Engine
+    from weft._core import Engine, NDArray
 
 #: Called with each object of NumPy's that becomes an array.
 converted: Callable[[Any], object] | None = None
@@ -17,6 +17,9 @@ converted: Callable[[Any], object] | None = None
 recorded: Callable[[str, Callable[[], str]], object] | None = None
 #: Called with each engine that is about to be traced.
 tracing: Callable[[Engine], object] | None = None
+
+#: Called for each replay that a program is asked for by hand: with the program, its arguments, and a function that runs it.
+replaying: Callable[[Any, tuple[NDArray, ...], Callable[[], tuple[NDArray, ...]]], tuple[NDArray, ...]] | None = None
 
 #: The folder of the package.
 PACKAGE = str(Path(__file__).parent.parent)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from weft._core import graph_draw, graph_infer_shape
+from weft._engine import observers
 from weft._registry import hooks
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
@@ -170,7 +171,10 @@ class Program:
                 f"the program {self.name!r} takes {len(self._arguments)} arrays ({wanted}), and {len(arguments)} were "
                 "given: call the function, or pass them by arguments="
             )
-        return self._compiled.run(tuple(arguments), sequential=sequential)
+        given = tuple(arguments)
+        if observers.replaying is not None:
+            return observers.replaying(self, given, lambda: self._compiled.run(given, sequential=sequential))
+        return self._compiled.run(given, sequential=sequential)
 
     def summary(self) -> Summary:
         """Return a table of the ops and of the plan; it prints as text, and shows in a notebook.
