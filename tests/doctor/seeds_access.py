@@ -1304,3 +1304,29 @@ defect(
     weft.wait()
 """,
 )
+defect(
+    ACCESSES,
+    "undeclared-write",
+    "a task in a captured block",
+    """
+    seen, cells = np.zeros(1), np.zeros(3)
+
+    @weft.task
+    def clear(x: weft.Mutate[np.ndarray]) -> None:
+        x[:] = 0
+
+    @weft.task
+    def note(x: weft.Read[weft.NDArray]) -> None:
+        seen[0] += 1
+
+    x = weft.ones(3)
+    with weft.capture("noted") as block:
+        x += 1
+        clear(cells)
+        note(x)  # here
+
+    for _ in range(5):
+        block.replay()
+    weft.wait()
+""",
+)

@@ -891,3 +891,24 @@ _clean(
     print(c.eval(a=weft.ones(3), b=weft.ones(3))[0])
 """,
 )
+_clean(
+    "a captured block with tasks",
+    """
+    counts, sums = np.zeros(3), np.zeros(3)
+
+    @weft.task
+    def count(x: weft.Read[weft.NDArray], to: weft.Mutate[np.ndarray]) -> None:
+        to += 1
+
+    x = weft.zeros(3)
+    with weft.capture("counted") as block:
+        x += 1
+        count(x, counts)
+        count(x, sums)
+
+    for _ in range(100):
+        block.replay()
+    weft.wait()
+    assert (counts == 100).all() and (sums == 100).all()
+""",
+)

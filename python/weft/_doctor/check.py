@@ -19,6 +19,7 @@ from weft._doctor.programs import Programs
 from weft._doctor.pushes import Owners, Push
 from weft._doctor.reach import code_of
 from weft._engine import observers
+from weft._trace.record import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,6 +60,17 @@ class _Inside:
 
     def __call__(self) -> Any:
         return self._owner.inside(self._push)
+
+
+class _Recorded:
+    """A callable of a captured block: it is looked at when it runs, one at a time with all others of a replay."""
+
+    def __init__(self, owner: Checker, push: Push) -> None:
+        self._owner, self._push = owner, push
+        self.__name__ = self.__qualname__ = push.name
+
+    def __call__(self) -> Any:
+        return self._owner.replaying(self._push)
 
 
 class Checker:
@@ -184,6 +196,41 @@ class Checker:
             push.replaced = _Inside(self, push)
         self._nested += time.perf_counter() - asked
         return push
+
+    def recording(
+        self,
+        callable_: Any,
+        name: str | None,
+        place: int,
+        kind: int,
+        _inside: bool,
+        _engine: int,
+        objects: Sequence[Any],
+    ) -> Push | None:
+        """Prepare to look at the memory around an op of a captured block, at each replay that the script asks for."""
+        if self._programs.records or callable_ is None or kind == Kind.ASYNC:
+            return None
+        push = Push(callable_, name, place, kind, objects)
+        push.resolve(self._owners, self._regions)
+        for path, array in globals_of_pusher():
+            if array.nbytes <= _NAMED:
+                self._regions.of(array, path, push.file)
+        push.replaced = _Recorded(self, push)
+        return push
+
+    def replaying(self, push: Push) -> Any:
+        """Run an op of a captured block, and look at the memory around it."""
+        if not self._programs.is_looked_at or not self._inside.acquire(blocking=False):
+            return push.runs()
+        try:
+            push.reach = None  # as it is now
+            self._counts["ops"] += 1
+            self._before(push)
+            answer = push.runs()
+            self._after(push)
+        finally:
+            self._inside.release()
+        return answer
 
     def inside(self, push: Push) -> Any:
         """Run an op that was pushed inside of another one, and look at the memory around it."""

@@ -178,6 +178,9 @@ class OrderLog:
             push.replaced = _Logging(self, push)
         return push
 
+    def recording(self, *_: object) -> None:
+        """Log nothing of replays."""
+
     def pushed(self, push: Push, was_pushed: bool) -> None:
         """Nothing is left to do."""
 

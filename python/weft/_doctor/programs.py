@@ -147,6 +147,8 @@ class Programs:
         self._suspects: list[Suspect] = []
         #: How many calls run op by op: in them, all do.
         self._inside = 0
+        #: Whether a program is recorded for calls to come, and whether callables of a captured block are looked at.
+        self.records = self.is_looked_at = False
         #: Whether callables are pushed by a call that is a check.
         self.is_checked = False
         #: Calls that were replayed, and those of them with values that no second run has looked for.
@@ -180,7 +182,7 @@ class Programs:
 
     def _program(self, called: _Function, function: ProgramFunction, args: Any, kwargs: Any) -> Program | None:
         """Return the program of a call, if there is one, or it is worth to record it."""
-        lower = False
+        lower, self.records = False, True
         try:
             program: Program | None = function._program_of(args, kwargs)
             lower = program is None and called.calls > _FIRST * (called.recorded + 1)
@@ -190,6 +192,8 @@ class Programs:
         except Exception:  # noqa: BLE001 - arguments that it refuses, a function that cannot be recorded: the call says so
             called.is_plain = lower
             return None
+        finally:
+            self.records = False
         called.recorded += 1
         return program
 
@@ -293,30 +297,51 @@ class Programs:
             self.replayed += 1
             return run()
         written = known.writes_to(function, args, kwargs)
-        result, made = self._looked_at(known, run, written, asked)
+        result, made = self._looked_at(known, run, written)
+        if known.own < inf:
+            self._budget.replayed(asked, known.own)
         if made:
             self._suspect(called, known, function._settings.name, made, known.uses(function, args, kwargs))
         return result
 
     def replaying(
-        self, program: Program, arguments: tuple[NDArray, ...], run: Callable[[], tuple[NDArray, ...]]
+        self, program: Program, arguments: tuple[NDArray, ...], run: Callable[[bool], tuple[NDArray, ...]]
     ) -> tuple[NDArray, ...]:
-        """Run a replay that the script asks for by itself, as of a captured block, and look at its results."""
+        """Run a replay that the script asks for by itself, as of a captured block, and look at its ops one by one, or at its results."""
         asked = time.perf_counter()
-        if self._inside or not self._looks or not (self._is_alone() and _is_main()):
-            return run()
-        known = self._known.get(id(program)) or self._of(program, may_be_replayed=False)
+        known = None
+        if not self._inside and self._is_alone() and _is_main():
+            known = self._known.get(id(program)) or self._of(program, may_be_replayed=False)
         if known is None:
-            return run()
+            return run(False)
+        known.calls += 1
+        # Its callables are looked at one by one, or not at all.
+        in_order = not known.is_pure and (self._is_due(known.calls, asked) or self._budget.allows(asked))
+        if in_order:
+            self._budget.begin()
+            self._drain()
+        told, self.is_looked_at = self._nans.number, in_order
+        run_so, written = partial(run, in_order), [*known.states, *arguments]
         results: tuple[NDArray, ...]
-        results, made = self._looked_at(known, run, [*known.states, *arguments], asked)
-        if made:
+        try:
+            results, made = (
+                self._looked_at(known, run_so, written) if self._looks and not known.is_odd else (run_so(), [])
+            )
+            if in_order:
+                self._drain()
+        finally:
+            self.is_looked_at = False
+        if in_order:
+            self._budget.end(time.perf_counter() - asked, known.own if known.own < inf else 0.0)
+        elif known.own < inf:
+            self._budget.replayed(asked, known.own)
+        if self._nans.number > told:
+            known.is_odd = True  # an op has been named
+        elif made:
             self._suspect(known.block, known, program.name, made, [*known.touched, *arguments])
         return results
 
-    def _looked_at(
-        self, known: _Known, run: Callable[[], Any], written: list[NDArray], asked: float
-    ) -> tuple[Any, list[Any]]:
+    def _looked_at(self, known: _Known, run: Callable[[], Any], written: list[NDArray]) -> tuple[Any, list[Any]]:
         """Run a replay. Return its results, and the arrays that it has made or changed if the first are not finite and were it before."""
         self.replayed += 1
         was_finite = self._finite(written)  # of what it only reads that is known behind it
@@ -327,9 +352,7 @@ class Programs:
         self._drain()
         known.own = min(known.own, time.perf_counter() - begun)
         made = [*_arrays_of(result), *written]
-        are_finite = self._finite(made)
-        self._budget.replayed(asked, known.own)
-        return result, [] if are_finite else made
+        return result, [] if self._finite(made) else made
 
     def _suspect(self, called: _Function, known: _Known, name: str, made: list[Any], used: list[Any]) -> None:
         """Note that a call made values that are not finite, if it was given none."""

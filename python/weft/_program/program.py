@@ -173,7 +173,9 @@ class Program:
             )
         given = tuple(arguments)
         if observers.replaying is not None:
-            return observers.replaying(self, given, lambda: self._compiled.run(given, sequential=sequential))
+            return observers.replaying(
+                self, given, lambda in_order: self._compiled.run(given, sequential=in_order or sequential)
+            )
         return self._compiled.run(given, sequential=sequential)
 
     def summary(self) -> Summary:

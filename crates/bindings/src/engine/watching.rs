@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::{Mutex, PoisonError};
+use weft_array::recording;
 use weft_engine::CurrentOp;
 
 /// Taken and set while attached alone, and never held while anything of Python's runs: so no fork meets it.
@@ -47,6 +48,7 @@ pub(crate) struct Watched<'py> {
 
 /// Tells the hook of a push before it happens: of its payload, and of the `objects` that it accesses with what it does to them
 /// (0 reads, 1 mutates, 2 overwrites). The hook may replace the callable. If it answers None, it is not told how the push ended.
+/// Of one that a recording takes it is told as `hook.recording`, and of nothing behind it.
 pub(crate) fn before<'py, P: Traced>(
     py: Python<'py>,
     engine: &Engine,
@@ -59,13 +61,14 @@ pub(crate) fn before<'py, P: Traced>(
     let hook = hook.into_bound(py);
     let (location, callable) = (payload.location(), payload.callable().map(|callable| callable.clone_ref(py)));
     let told = (callable, name, location.bits(), P::KIND as u8, CurrentOp::get().is_some(), engine.inner.id(), objects);
-    let token = hook.call_method1(intern!(py, "pushing"), told)?;
+    let is_recorded = recording::is_open();
+    let token = hook.call_method1(if is_recorded { intern!(py, "recording") } else { intern!(py, "pushing") }, told)?;
     if token.is_none() {
         return Ok((payload, None));
     }
     let replaced = token.getattr(intern!(py, "replaced"))?;
     let payload = if replaced.is_none() { payload } else { payload.wrapped(|_| Ok(replaced.unbind()))? };
-    Ok((payload, Some(Watched { hook, token })))
+    Ok((payload, (!is_recorded).then_some(Watched { hook, token })))
 }
 
 impl Watched<'_> {

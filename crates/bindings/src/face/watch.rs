@@ -23,7 +23,7 @@ const LONG: usize = 1 << 18;
 
 /// Tells `hook` of each push of a callable or a native function from now on, on engines that live or are made: by
 /// ``hook.pushing(callable, name, place, kind, inside, engine, objects)``, and then by ``hook.pushed(token, pushed)`` with what that
-/// answered, unless that was None. A call of a program outside of ops, where programs are switched off once, is
+/// answered, unless that was None. Of one that a recording takes it is told by ``hook.recording`` with the same arguments. A call of a program outside of ops, where programs are switched off once, is
 /// ``hook.calling(function, args, kwargs)``. A hook of None ends it. Engines that are made meanwhile have the `policy`, if one is given.
 #[pyfunction]
 #[pyo3(signature = (hook, policy=None))]

@@ -12,7 +12,7 @@ use crate::payloads::callable::Callable;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use weft_array::{Access, recording};
+use weft_array::Access;
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// An op to be pushed again and again: its accesses were checked once.
@@ -42,7 +42,7 @@ impl Operator {
     /// VariableDeletedError, EngineClosedError, PendingLimitError
     fn push(&self, py: Python<'_>) -> PyResult<()> {
         let callable = self.callable.clone_ref(py);
-        if !self.engine.get().inner.is_watched() || recording::is_open() {
+        if !self.engine.get().inner.is_watched() {
             return self.enter(py, callable);
         }
         let (engine, name) = (self.engine.get(), self.name.as_deref());

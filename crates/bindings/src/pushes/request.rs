@@ -49,7 +49,7 @@ impl<'a, 'py> Request<'a, 'py> {
     pub(crate) fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
         let mut held = self.held()?;
         held.ask();
-        if engine.inner.is_watched() && !recording::is_open() {
+        if engine.inner.is_watched() {
             return self.push_watched(py, engine, payload, &held);
         }
         self.enter(py, engine, payload, &held)
