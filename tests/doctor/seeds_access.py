@@ -1290,8 +1290,8 @@ defect(
     """
     import tempfile
 
-    file = tempfile.TemporaryFile()
-    table = np.memmap(file, dtype="f8", mode="w+", shape=(8,))
+    with tempfile.TemporaryFile() as file:
+        table = np.memmap(file, dtype="f8", mode="w+", shape=(8,))
     sums = np.zeros(2)
 
     @weft.task

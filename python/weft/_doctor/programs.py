@@ -7,7 +7,7 @@ replay's values again, by whatever way that run ended: the script sees the repla
 
 A second run needs back all that the first one has changed. Of ops of weft's own that is memory: a generator's words are an array, and
 bodies of loops and branches write to arrays alone. Of functions of the script's (callables, native functions, ops that it registered) nobody knows: they run
-once. So a call with such functions, of which the results are not finite though all that it was given is, makes the next calls run op by op. If these
+once. After a call with such functions that makes values which are not finite, out of finite ones, the next calls run op by op. If these
 find no op, the call is named. So it is with replays that the script asks for by itself, as of a captured block: there is no function to run op by op.
 
 Calls that run op by op at any price: in ops, beside other threads of the script's, those that the tape listens to, those that start work which ends later, on

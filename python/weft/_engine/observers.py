@@ -19,7 +19,9 @@ recorded: Callable[[str, Callable[[], str]], object] | None = None
 tracing: Callable[[Engine], object] | None = None
 
 #: Called for each replay that a program is asked for by hand: with the program, its arguments, and a function that runs it, in order if it is told so.
-replaying: Callable[[Any, tuple[NDArray, ...], Callable[[bool], tuple[NDArray, ...]]], tuple[NDArray, ...]] | None = None
+replaying: Callable[[Any, tuple[NDArray, ...], Callable[[bool], tuple[NDArray, ...]]], tuple[NDArray, ...]] | None = (
+    None
+)
 
 #: The folder of the package.
 PACKAGE = str(Path(__file__).parent.parent)
