@@ -40,13 +40,12 @@ if TYPE_CHECKING:
     from weft._program.function import ProgramFunction, Settings
     from weft._program.program import Program
 
-#: Calls of each program that run op by op at any price, and calls for each program that is recorded; such calls where nobody may run one again, and
-#: those behind a call with an unknown op.
+#: Calls of each program that run op by op at any price; such calls where nobody may run one again, and those behind a call with an unknown op.
 _FIRST, _ONCE, _BEHIND = 8, 32, 4
 #: Callables of such a call that are all looked at.
 _CHECKED = 32
 #: Functions that say of which module they are.
-_PLAIN = (FunctionType, MethodType, BuiltinFunctionType, np.ufunc, type(np.sum))
+_PLAIN: tuple[type[Any], ...] = (FunctionType, MethodType, BuiltinFunctionType, np.ufunc, type(np.sum))
 #: Functions and programs that are told apart.
 _MOST = 1024
 #: Bytes of the memory that is kept for the time of a replay.
@@ -58,11 +57,11 @@ _CALLER = 5
 class _Function:
     """The calls of one function."""
 
-    __slots__ = ("calls", "is_plain", "recorded", "settings", "suspect")
+    __slots__ = ("is_plain", "recorded", "settings", "suspect")
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings  # kept, so that no other one has its identity
-        self.calls = self.recorded = 0
+        self.recorded = 0
         #: Whether all of its calls run op by op.
         self.is_plain = False
         #: A call with values that are not finite, by an op that is not known.
@@ -162,8 +161,10 @@ class Programs:
         called = self._functions.get(id(function._settings)) or self._function(function._settings)
         if called is None or called.is_plain:
             return self._plainly(function, args, kwargs)
-        called.calls += 1
+        recorded = called.recorded
         program = self._program(called, function, args, kwargs)
+        if called.recorded > recorded:  # as the script itself would
+            asked = time.perf_counter()
         known = None
         if program is not None:
             plain = bool(program._heard or function._settings.options.donate)
@@ -181,16 +182,17 @@ class Programs:
         return called
 
     def _program(self, called: _Function, function: ProgramFunction, args: Any, kwargs: Any) -> Program | None:
-        """Return the program of a call, if there is one, or it is worth to record it."""
-        lower, self.records = False, True
+        """Return the program of a call, a new one if there is none, as the script may ask for it; None if it cannot be recorded."""
+        self.records = True
         try:
             program: Program | None = function._program_of(args, kwargs)
-            lower = program is None and called.calls > _FIRST * (called.recorded + 1)
-            if not lower or function._shares_a_leaf(function._bind(args, kwargs)):  # of these the call itself decides
+            if program is not None or function._shares_a_leaf(
+                function._bind(args, kwargs)
+            ):  # of these the call itself decides
                 return program
             program = function._program_of(args, kwargs, _CALLER)
         except Exception:  # noqa: BLE001 - arguments that it refuses, a function that cannot be recorded: the call says so
-            called.is_plain = lower
+            called.is_plain = True
             return None
         finally:
             self.records = False
@@ -429,7 +431,7 @@ def is_own(function: object, depth: int = 4) -> bool:
     --------
     >>> from functools import partial
     >>> from weft._doctor.programs import is_own
-    >>> is_own(is_own), is_own(partial(is_own, print)), is_own(partial(is_own, lambda: None))
+    >>> is_own(is_own), is_own(partial(is_own, print)), is_own(object())
     (True, True, False)
     """
     if isinstance(function, partial):
