@@ -518,7 +518,8 @@ def test_while_other_threads_run_programs_run_op_by_op() -> None:
     finally:
         ends.set()
         thread.join()
-    assert len(ran) == TURNS
+    assert len(ran) == TURNS + 1  # and its recording
+    assert len(step.programs) == 1
 
 
 def test_eager_stays_eager() -> None:

@@ -155,14 +155,16 @@ class Programs:
 
     def call(self, function: ProgramFunction, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Run a call of a program."""
-        if self._inside or not self._is_alone():
+        if self._inside:
             return function._eagerly(args, kwargs)
         asked = time.perf_counter()
         called = self._functions.get(id(function._settings)) or self._function(function._settings)
         if called is None or called.is_plain:
-            return self._plainly(function, args, kwargs)
+            return self._plainly(function, args, kwargs) if self._is_alone() else function._eagerly(args, kwargs)
         recorded = called.recorded
         program = self._program(called, function, args, kwargs)
+        if not self._is_alone():
+            return function._eagerly(args, kwargs)
         if called.recorded > recorded:  # as the script itself would
             asked = time.perf_counter()
         known = None
