@@ -22,7 +22,7 @@ import weakref
 from functools import partial
 from math import inf
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ _FIRST, _ONCE, _BEHIND = 8, 32, 4
 #: Callables of such a call that are all looked at.
 _CHECKED = 32
 #: Functions that say of which module they are.
-_PLAIN: tuple[type[Any], ...] = (FunctionType, MethodType, BuiltinFunctionType, np.ufunc, type(np.sum))
+_PLAIN = (FunctionType, MethodType, BuiltinFunctionType, np.ufunc, cast("type[Any]", type(np.sum)))
 #: Functions and programs that are told apart.
 _MOST = 1024
 #: Bytes of the memory that is kept for the time of a replay.
