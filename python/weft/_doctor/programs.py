@@ -157,13 +157,13 @@ class Programs:
         """Run a call of a program."""
         if self._inside:
             return function._eagerly(args, kwargs)
-        asked = time.perf_counter()
+        asked, is_alone = time.perf_counter(), self._is_alone()
         called = self._functions.get(id(function._settings)) or self._function(function._settings)
         if called is None or called.is_plain:
-            return self._plainly(function, args, kwargs) if self._is_alone() else function._eagerly(args, kwargs)
+            return self._plainly(function, args, kwargs) if is_alone else function._eagerly(args, kwargs)
         recorded = called.recorded
         program = self._program(called, function, args, kwargs)
-        if not self._is_alone():
+        if not is_alone:
             return function._eagerly(args, kwargs)
         if called.recorded > recorded:  # as the script itself would
             asked = time.perf_counter()
