@@ -468,3 +468,97 @@ def test_a_plan_has_room_for_what_backwards_needs() -> None:
     small = planned(net, grad_req="null")
     assert planned(net) > small
     assert planned(mx.BlockGrad(net)) == small
+
+
+def test_equal_calls_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = mx.Variable("a"), mx.Variable("b")
+    d = a + 1
+    for net, saved in (
+        ((a + 1) + (a + 2), 0),
+        ((a * b) + (a * b), 1),
+        (((a + b) * d) - ((a + b) * d), 2),
+        (mx.Group([a * d, a * d]), 0),
+        (mx.Group([a * d + b, a * d + b]), 1),
+        (mx.Group([mx.exp(a) + 1, mx.exp(a)]), 0),
+        (mx.Dropout(a) + mx.Dropout(a), 0),
+    ):
+        shapes = dict.fromkeys(net.list_inputs(), (3,))
+        monkeypatch.setenv("MXNET_ELIMINATE_COMMON_EXPR", "0")
+        plain = net.simple_bind(**shapes)
+        monkeypatch.delenv("MXNET_ELIMINATE_COMMON_EXPR")
+        once = net.simple_bind(**shapes)
+        before, after = plain.get_optimized_symbol(), once.get_optimized_symbol()
+        assert len(before.get_internals()) == len(net.get_internals())
+        assert len(after.get_internals()) == len(before.get_internals()) - saved
+        assert after.list_outputs() == net.list_outputs()
+        assert after.list_arguments() == net.list_arguments()
+        if any("dropout" in name for name in net.get_internals().list_outputs()):
+            continue
+        given = {name: np.arange(3.0) + at for at, name in enumerate(shapes)}
+        results = []
+        for executor in (plain, once):
+            found = executor.forward(is_train=True, **given)
+            executor.backward([weft.full(3, 2.0, dtype="float32")] * len(found))
+            results.append([each.numpy() for each in (*found, *executor.grad_arrays)])
+        np.testing.assert_allclose(*results)
+
+
+def test_outputs_that_are_equal_are_apart() -> None:
+    x = mx.Variable("x")
+    with mx.AttrScope(ctx_group="first"):
+        net = mx.Group([mx.exp(x), mx.exp(x), mx.exp(x) * 2])
+    executor = net.bind(weft.cpu(), {"x": weft.zeros(2)})
+    one, two, _ = executor.forward()
+    one[...] = 5
+    assert two.tolist() == [1.0, 1.0]
+    assert [each.attr("ctx_group") for each in executor.get_optimized_symbol()] == ["first"] * 3
+
+
+def test_a_call_without_its_inputs() -> None:
+    net = mx.FullyConnected(mx.Variable("x"), num_hidden=2, name="fc", attr={"ctx_group": "first"})
+    half = net.atom()(*(each.astype("float16") for each in net.get_children()))
+    assert half.list_arguments() == net.list_arguments()
+    assert half.infer_type(x="float32")[1] == [np.float16]
+    assert (half.name, half.attr("ctx_group"), half.attr("num_hidden")) == ("fc", "first", "2")
+    data, weights, state, cell = (mx.Variable(name) for name in "dwsc")
+    lstm = mx.RNN(data, weights, state, cell, state_size=4, num_layers=1, mode="lstm", state_outputs=True)
+    assert len(lstm.atom("again")(data, weights, state, cell)) == 3
+    for wrong in (mx.Variable("x"), mx.Group([net, half])):
+        with pytest.raises(GraphError):
+            wrong.atom()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        mx.batch_take,
+        mx.pick,
+        mx.take,
+        mx.gather_nd,
+        lambda a, i: mx.where(i, a, a),
+        lambda a, i: mx.SequenceMask(a, i, use_sequence_length=True),
+        lambda a, i: mx.SequenceLast(a, i, use_sequence_length=True),
+        lambda a, i: mx.SequenceReverse(a, i, use_sequence_length=True),
+        mx.contrib.boolean_mask,
+        lambda a, i: mx.contrib.index_copy(a, i, a),
+        mx.SoftmaxOutput,
+        mx.CTCLoss,
+        lambda a, i: mx.softmax(a, i, use_length=True),
+    ],
+)
+def test_no_dtype_follows_from_that_of_indices(made: object) -> None:
+    net = made(mx.Variable("a"), mx.Variable("i"))
+    known = dict(zip(net.list_arguments(), net.infer_type(i="int32")[0], strict=True))
+    assert known == {"a": np.dtype("float32"), "i": np.dtype("int32")}
+    assert net.infer_type(i="int32")[1][0] == np.float32
+    assert dict(zip(net.list_arguments(), net.infer_type_partial(i="int32")[0], strict=True))["a"] is None
+    assert dict(zip(net.list_arguments(), net.infer_type(a="float16", i="int32")[0], strict=True))["a"] == np.float16
+
+
+def test_a_batch_of_places_has_a_gradient() -> None:
+    net = mx.batch_take(mx.Variable("a"), mx.Variable("i"))
+    executor = net.simple_bind(a=(2, 3), i=(2,), type_dict={"i": "int32"})
+    executor.forward(is_train=True, a=np.arange(6.0).reshape(2, 3), i=[2, 0])
+    executor.backward()
+    assert executor.outputs[0].tolist() == [2.0, 3.0]
+    assert executor.grad_dict["a"].tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]

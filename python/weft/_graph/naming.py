@@ -123,6 +123,20 @@ def chosen(name: str | None, texts: dict[str, Any]) -> Scope:
     return Scope((_given, [name, texts, name, texts]))
 
 
+def hinted(hint: str) -> Scope:
+    """Let the first node that is made in the block be named after this, and not after its op.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.naming import hinted
+    >>> with weft.symbol.Prefix("net_"), hinted("total"):
+    ...     (weft.symbol.Variable("x") + 1).name
+    'net_total0'
+    """
+    return chosen(NameManager.get(_manager.get(), None, hint), {})
+
+
 _manager: ContextVar[NameManager] = ContextVar("weft_names", default=NameManager())  # noqa: B039 - shared on purpose
 _nothing: dict[str, str] = {}
 _texts: ContextVar[dict[str, str]] = ContextVar("weft_texts", default=_nothing)

@@ -189,6 +189,7 @@ def _register_softmax() -> None:
             inputs=_softmax_inputs,
             shapes=_softmax_shapes,
             dtypes=_softmax_dtypes,
+            places=(1,),
             inplace=((0, 0),),
         )(apply)
 

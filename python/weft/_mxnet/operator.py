@@ -13,7 +13,7 @@ import numpy as np
 from weft._call.operands import as_array
 from weft._core import NDArray, find_op
 from weft._mxnet.gradients import AGAIN, NONE, Backward, gradient_rule
-from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair
+from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair, data_dtype
 from weft._mxnet.settings import Settings
 from weft._registry.avals import Aval
 from weft._registry.op import Op
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _LEVEL = 0
 #: The number of combinations of attributes that an op remembers the settings of.
 _REMEMBERED = 512
+#: The inputs behind the first: as many as any op has.
+_BEHIND_DATA = tuple(range(1, 8))
 
 #: The ops by all names that MXNet has for them.
 BY_NAME: dict[str, Operator] = {}
@@ -184,6 +186,7 @@ def operator(
     mutates: tuple[int, ...] = (),
     pure: bool = True,
     layout: Any = None,
+    places: tuple[int, ...] = (),
     records: bool = True,
 ) -> Callable[[Apply], Operator]:
     """Register the decorated ``apply(settings, *arrays)`` as an op of MXNet's.
@@ -213,6 +216,8 @@ def operator(
         The inputs that training changes: auxiliary states.
     pure : bool, default: True
         False for draws.
+    places : tuple of int, optional
+        The inputs that say where, or which: no dtypes follow from theirs. With the rule `data_dtype`, all but the first.
     records : bool, default: True
         Whether executors may record it: not if its call asks for values.
     layout : str or callable, optional
@@ -238,6 +243,7 @@ def operator(
             inplace=tuple(inplace) or None,
             inplace_identity=(identity, *[False] * (len(inplace) - 1)) if inplace else None,
             mutates=mutates or None,
+            places=places or (_BEHIND_DATA if dtypes is data_dtype else None),
             records=None if records else False,
         )
         for key, value in said.items():

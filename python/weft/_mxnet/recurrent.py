@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.draws import kept
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import data_dtype
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -153,12 +154,6 @@ def _sequence_inputs(s: Any) -> tuple[str, ...]:
     return ("data", "sequence_length") if s.use_sequence_length else ("data",)
 
 
-def _sequence_dtypes(s: Any, ins: Any, outs: Any) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, None, [])
-
-
 def _steps(s: Any, data: Any) -> Any:
     """Return the numbers of the steps, along their axis."""
     shape = [1] * data.ndim
@@ -178,7 +173,7 @@ def _along(s: Any, data: Any, lengths: Any) -> Any:
     settings=Settings((), **_SEQUENCE, value=(number, 0.0)),
     inputs=_sequence_inputs,
     shapes=_length_shapes,
-    dtypes=_sequence_dtypes,
+    dtypes=data_dtype,
 )
 def _mask(s: Any, data: Any, lengths: Any = None) -> Any:
     return data if lengths is None else namespace.where(_steps(s, data) < _along(s, data, lengths), data, s.value)
@@ -189,7 +184,7 @@ def _mask(s: Any, data: Any, lengths: Any = None) -> Any:
     settings=Settings((), **_SEQUENCE),
     inputs=_sequence_inputs,
     shapes=_length_shapes,
-    dtypes=_sequence_dtypes,
+    dtypes=data_dtype,
 )
 def _reverse(s: Any, data: Any, lengths: Any = None) -> Any:
     if lengths is None:
@@ -216,7 +211,7 @@ def _last_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     settings=Settings((), **_SEQUENCE),
     inputs=_sequence_inputs,
     shapes=_last_shapes,
-    dtypes=_sequence_dtypes,
+    dtypes=data_dtype,
 )
 def _last(s: Any, data: Any, lengths: Any = None) -> Any:
     if lengths is None:

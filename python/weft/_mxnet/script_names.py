@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.operator import BY_NAME
+from weft._mxnet.script_control import control_function
 from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import ROOMS, found_op
 
@@ -78,9 +79,13 @@ class ScriptRoom:
 
     def __getattr__(self, name: str) -> Any:
         function, is_operand = self._names.function, self._names.is_operand
-        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
-        if drawn is not None:
-            return drawn
+        own = None
+        if self._name == "random":
+            own = draw_function(name, function, is_operand)
+        elif self._name == "contrib":
+            own = control_function(name, self._names.module)
+        if own is not None:
+            return own
         if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
             raise AttributeError(f"weft.mxnet.{self._names.module}.{self._name} has no {name!r}")
         return function(name, ROOMS[self._name])
