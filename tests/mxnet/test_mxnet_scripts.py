@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -401,6 +402,55 @@ def test_backward_has_the_numbers_that_forward_drew(made: object, is_train: bool
         executor.backward(weft.ones(64, dtype="float32"), is_train=is_train)
         assert executor.grad_dict["x"].tolist() == drawn
     assert len(set(drawn)) > 1
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_slopes_that_are_drawn_are_those_of_the_gradient(is_recorded: bool) -> None:
+    executor = mx.LeakyReLU(mx.Variable("x"), act_type="rrelu").simple_bind(x=(64,))
+    executor.arg_dict["x"][:] = -1
+    with nullcontext() if is_recorded else weft.eager():
+        for _ in range(3):
+            slopes = (-executor.forward(is_train=True)[0]).tolist()
+            executor.backward()
+            assert executor.grad_dict["x"].tolist() == slopes
+    assert len(set(slopes)) > 1
+    executor.forward()
+    executor.backward(is_train=False)
+    assert executor.grad_dict["x"].tolist() == [pytest.approx((0.125 + 0.334) / 2)] * 64
+
+
+@pytest.mark.parametrize("state_outputs", [True, False])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_recurrent_network_drops_the_same_forwards_and_backwards(state_outputs: bool, is_recorded: bool) -> None:
+    given = [mx.Variable(name) for name in ("data", "weights", "state")]
+    net = mx.RNN(
+        *given,
+        state_size=4,
+        num_layers=3,
+        bidirectional=True,
+        mode="rnn_relu",
+        p=0.5,
+        state_outputs=state_outputs,
+        name="r",
+    )
+    assert net.list_outputs() == (["r_output0", "r_output1"] if state_outputs else ["r_output"])
+    executor = net.simple_bind(data=(5, 2, 3))
+    weights = executor.arg_dict["weights"]
+    weights[: -3 * 2 * 2 * 4] = 0.2  # and no biases: so the network is linear where all is positive
+    data = executor.arg_dict["data"]
+    data[...] = np.random.default_rng(3).uniform(0.5, 1, data.shape)
+    sums = []
+    with nullcontext() if is_recorded else weft.eager():
+        for _ in range(4):
+            found = executor.forward(is_train=True)
+            executor.backward()
+            sums.append(sum(float(each.sum()) for each in found))
+            assert float((executor.grad_dict["data"] * data).sum()) == pytest.approx(sums[-1], rel=1e-4)
+    assert len(set(sums)) > 1
+    before = executor.forward()[0].tolist()
+    executor.backward(is_train=False)
+    assert executor.forward()[0].tolist() == before
+    assert len(net.get_internals().list_outputs()) == 3 + len(net)
 
 
 def test_outside_of_training_what_draws_nothing_keeps_nothing() -> None:

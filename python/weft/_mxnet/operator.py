@@ -177,14 +177,14 @@ def operator(
     inputs: Names = ("data",),
     outputs: Count = 1,
     visible: Count | None = None,
-    output_names: tuple[str, ...] | None = None,
+    output_names: Names | None = None,
     shapes: ShapeRule | None = None,
     dtypes: TypeRule | None = None,
     gradient: Backward | Compose | None = None,
     inplace: Sequence[tuple[int, int]] = (),
     identity: bool = False,
     mutates: tuple[int, ...] = (),
-    pure: bool = True,
+    pure: bool | Callable[[Any], bool] = True,
     layout: Any = None,
     places: tuple[int, ...] = (),
     records: bool = True,
@@ -201,7 +201,7 @@ def operator(
         The names of its inputs; a function of the settings returns them, or None where any number will do.
     outputs, visible : int or callable, optional
         The number of its results, and of those that a composition sees.
-    output_names : tuple of str, optional
+    output_names : tuple of str, or callable, optional
         The names of its results.
     shapes, dtypes : callable, optional
         ``rule(settings, ins, outs)`` writes inferred ones into both; by default all are the same.
@@ -214,8 +214,8 @@ def operator(
         Whether the first such result is the input, bit for bit.
     mutates : tuple of int, optional
         The inputs that training changes: auxiliary states.
-    pure : bool, default: True
-        False for draws.
+    pure : bool or callable, default: True
+        False for draws; a function of the settings tells it.
     places : tuple of int, optional
         The inputs that say where, or which: no dtypes follow from theirs. With the rule `data_dtype`, all but the first.
     records : bool, default: True
@@ -234,12 +234,12 @@ def operator(
             "parse": lambda texts: settings.parse(name, texts),
             "infer_shape": _rule(op, shapes, Shapes, _all_alike),
             "infer_type": _rule(op, dtypes, Dtypes, _all_alike),
-            "pure": pure and not mutates,
+            "pure": _by_settings(op, pure) if callable(pure) else pure and not mutates,
         }
         said |= _said(
             layout="elementwise" if layout is None and shapes is None and inputs else layout,
             visible_outputs=None if visible is None else _by_settings(op, visible),
-            output_names=output_names,
+            output_names=None if output_names is None else _named(op, output_names),
             inplace=tuple(inplace) or None,
             inplace_identity=(identity, *[False] * (len(inplace) - 1)) if inplace else None,
             mutates=mutates or None,
