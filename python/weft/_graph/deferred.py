@@ -260,7 +260,7 @@ def _places(attributes: dict[str, Any]) -> tuple[int, ...]:
     count = 0
     for name, value in attributes["arguments"]:
         before, count = count, count + _count_inputs(value)
-        if name == "indices":
+        if name in {"indices", "condition"}:
             found += range(before, count)
     return tuple(found)
 

@@ -574,7 +574,7 @@ def _draws(op: Op, attributes: dict[str, Any]) -> bool:
     """Return whether an op that does not train has other results at each call: what the op says, else each impure one."""
     said = op.attribute("draws_untrained", None)
     if said is not None:
-        return bool(said(attributes))
+        return bool(said(attributes) if callable(said) else said)
     pure = op.attribute("pure", default=True)
     pure = pure(attributes) if callable(pure) else pure
     mutates = op.attribute("mutates", ())

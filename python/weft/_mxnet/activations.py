@@ -120,7 +120,7 @@ def _leaky(s: Any, data: Any, gamma: Any = None, drawn: Sequence[Any] = ()) -> A
     return namespace.where(data > 0, data, data * slope), slope
 
 
-_leaky.set_attribute("draws_untrained", lambda _: False)
+_leaky.set_attribute("draws_untrained", value=False)
 
 
 def _beside(data: Any, gamma: Any) -> Any:

@@ -170,7 +170,7 @@ def _factors(s: Any, x: Any) -> Any:
     )
 
 
-_rnn.set_attribute("draws_untrained", lambda _: False)
+_rnn.set_attribute("draws_untrained", value=False)
 
 
 def _length_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
