@@ -86,3 +86,15 @@ def test_the_shape_of_a_symbol_is_known_or_not() -> None:
     assert mx.sym.Variable("y", shape=(2, 3)).shape == (2, 3)
     last, rows = weft.scan(lambda state, row: (state + row, row), mx.sym.Variable("s"), mx.sym.Variable("r"))
     assert weft.symbol.Group([last, rows]).infer_shape(s=(3,), r=(2, 3))[1] == [(3,), (2, 3)]
+
+
+@pytest.mark.parametrize("shape", [None, (), (0,), (None,), (2, None), (None, 0), (0, 3), (1, None, 0)])
+@pytest.mark.parametrize("active", [True, False])
+def test_a_shape_comes_back_from_a_file(shape: tuple[int | None, ...] | None, active: bool) -> None:
+    x = mx.sym.Symbol(weft.symbol.Variable("x", shape=shape)._core)
+    net = mx.sym.exp(x)
+    with mx.np_shape(active):
+        text = net.tojson()
+    assert "mxnet_version" in json.loads(text)["attrs"]
+    for again in (weft.symbol.load_json(text), weft.symbol.load_json(mx.sym.load_json(text).tojson())):
+        assert again.infer_shape_partial()[0] == [shape]
