@@ -150,6 +150,36 @@ def test_turns_that_are_not_taken_compute_nothing() -> None:
     assert len(calls) == 2
 
 
+def test_loops_in_loops_see_what_is_around_them() -> None:
+    x, y, s = sym.Variable("x"), sym.Variable("y"), sym.Variable("s")
+    with sym.NameManager():
+
+        def outer(row: Any, state: Any) -> Any:
+            def inner(other: Any, total: Any) -> Any:
+                return other * row + state, total + other * row
+
+            outs, total = sym.contrib.foreach(inner, y, state)
+            doubled, _ = sym.contrib.while_loop(lambda z: sym.sum(z) < 20, lambda z: (z * row, z * 2), total, 3)
+            return [outs, doubled], total
+
+        net = sym.Group([*sym.contrib.foreach(outer, x, s)[0], sym.contrib.foreach(outer, x, s)[1]])
+    rows, others, state = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [4.0]]), np.array([0.5])
+    found = _run(net, x=rows, y=others, s=state)
+    outs, loops = [], []
+    for row in rows:
+        outs.append([other * row + state for other in others])
+        state = state + sum(other * row for other in others)
+        turns, z = [], state
+        while len(turns) < 3:
+            turns.append(z * row if z.sum() < 20 else z * 0)
+            z = z * 2 if z.sum() < 20 else z
+        loops.append(turns)
+    for one, other in zip(found, (outs, loops, state), strict=False):
+        np.testing.assert_allclose(one, np.array(other).reshape(one.shape))
+    names = [node.name for node in net.graph.indexed().nodes]
+    assert len(names) == len(set(names))
+
+
 def test_variables_of_a_body_are_made_once() -> None:
     with sym.NameManager():
         x = sym.Variable("x")
@@ -180,6 +210,12 @@ def test_nodes_bear_mxnets_names() -> None:
     assert loop.attr("ctx_group") == choice.attr("ctx_group") == "g"
     with sym.Prefix("p_"):
         assert sym.contrib.foreach(lambda row, s: (row + 1, []), x, [])[0].name == "p_foreach0"
+
+
+def test_the_room_lists_its_functions() -> None:
+    for module in (sym, nd):
+        assert {"foreach", "while_loop", "cond", "box_nms"} <= set(dir(module.contrib))
+        assert all(getattr(module.contrib, name).__doc__ for name in ("foreach", "while_loop", "cond"))
 
 
 def test_a_loop_in_a_file() -> None:

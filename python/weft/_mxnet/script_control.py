@@ -329,3 +329,5 @@ _FUNCTIONS: dict[str, dict[str, Callable[..., Any]]] = {
     "symbol": {"foreach": foreach_symbol, "while_loop": while_loop_symbol, "cond": cond_symbol},
     "ndarray": {"foreach": foreach_array, "while_loop": while_loop_array, "cond": cond_array},
 }
+#: The names of these functions.
+CONTROL = tuple(_FUNCTIONS["symbol"])

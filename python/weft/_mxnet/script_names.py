@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.operator import BY_NAME
-from weft._mxnet.script_control import control_function
+from weft._mxnet.script_control import CONTROL, control_function
 from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import ROOMS, found_op
 
@@ -92,7 +92,8 @@ class ScriptRoom:
 
     def __dir__(self) -> list[str]:
         prefix = ROOMS[self._name]
-        return sorted(name[len(prefix) :] for name in BY_NAME if name.startswith(prefix))
+        own = CONTROL if self._name == "contrib" else ()
+        return sorted((*own, *(name[len(prefix) :] for name in BY_NAME if name.startswith(prefix))))
 
     def __repr__(self) -> str:
         return f"<MXNet's {self._names.module}.{self._name}>"
