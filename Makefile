@@ -33,10 +33,19 @@ AS_WHEEL = $(if $(filter checkout,$(RUST_PROFILE)),$(PYTHON) .ci/wheel.py like)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/.stamp-demo install ## train SINGA's CNN eagerly and as a graph, and compare (DEMO_ARGS=--all: ResNet-18, too); saves demo-timeline.png
+# Installs weft and the packages of these lists, which come while the compiler works.
+define installed
+$(MAKE) --no-print-directory --jobs=2 build $(1:%=$(VENV)/.stamp-%)
+$(BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl
+endef
+
+demo: ## train SINGA's CNN eagerly and as a graph, and compare (DEMO_ARGS=--all: ResNet-18, too); saves demo-timeline.png
+	$(call installed,demo)
 	$(BIN)/python docs/examples/cnn.py $(DEMO_ARGS)
 
-test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust tests, then the Python tests against the installed wheel
+test: ## run the Rust tests, then the Python tests against the installed wheel
+	$(call installed,test demo)
+	$(MAKE) --no-print-directory test-rust
 	$(BIN)/python -P -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-rust: ## run the Rust tests and doctests
@@ -89,7 +98,8 @@ gpu: ## check and measure the wheel in dist on a CUDA device, without network, i
 wheel: $(VENV)/.stamp-wheel release ## leave an audited abi3 wheel in dist/
 	$(BIN)/python .ci/wheel.py check
 
-docs: $(addprefix $(VENV)/.stamp-,docs demo test) install ## build the documentation into docs/_build/html, warnings being errors, and check it
+docs: ## build the documentation into docs/_build/html, warnings being errors, and check it
+	$(call installed,docs demo test)
 	$(BIN)/python -P -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python -P -m pytest -q tests/test_pages.py
 
@@ -103,8 +113,8 @@ release: $(VENV)/.stamp-build # the wheel that users get
 build: $(VENV)/.stamp-build # the same, compiled in half of the time: see WHEEL
 	$(BIN)/python .ci/wheel.py build $(WHEEL) $(LOCKED)
 
-install: build
-	$(BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl
+install:
+	$(call installed,build)
 
 # The stamp comes last, so that a half-made environment is made again.
 %/.stamp-venv:
@@ -116,6 +126,12 @@ install: build
 $(VENV)/.stamp-%: .ci/requirements-%.txt $(VENV)/.stamp-venv
 	.ci/retry $(BIN)/pip install --quiet -r $<
 	touch $@
+
+# One after the other, in this order: they share a folder.
+$(VENV)/.stamp-demo $(VENV)/.stamp-wheel $(VENV)/.stamp-cross: | $(VENV)/.stamp-build
+$(VENV)/.stamp-test: | $(VENV)/.stamp-demo
+$(VENV)/.stamp-docs: | $(VENV)/.stamp-test
+$(VENV)/.stamp-lint: | $(VENV)/.stamp-docs
 
 $(BENCH_VENV)/.stamp-%: .ci/requirements-%.txt $(BENCH_VENV)/.stamp-venv
 	.ci/retry $(BENCH_BIN)/pip install --quiet -r $<
