@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -276,6 +276,43 @@ def test_dtypes() -> None:
     assert {each.name for each in layer.infer_type(x="float64")[0]} == {"float64"}
     with pytest.raises(ShapeError, match=r"dtypes (float64|float32) and (float32|float64)"):
         weft.symbol.test_dense(x, weight=Variable("w", dtype="float32"), units=2).infer_type(x="float64")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x, at: weft.take(x, at, axis=0),
+        lambda x, at: weft.take_along_axis(x, at, axis=0),
+        lambda x, at: x[at],
+        lambda x, at: x[:, at, None],
+        lambda x, at: weft.nn.embedding(at, x),
+        lambda x, at: weft.where(at, x, x),
+    ],
+)
+def test_no_dtype_follows_from_that_of_places(made: Any) -> None:
+    y = made(Variable("x"), Variable("at"))
+    names = y.list_arguments()
+
+    def known(**given: str) -> dict[str, Any]:
+        return dict(zip(names, y.infer_type(**given)[0], strict=True))
+
+    assert known(at="int32") == {"x": np.float32, "at": np.int32}
+    assert known(x="float64") == {"x": np.float64, "at": np.int64}
+    assert known() == {"x": np.float32, "at": np.int64}
+
+
+def test_an_op_says_which_inputs_are_places() -> None:
+    @weft.register_op("test_chosen_rows", infer=lambda x, at: x)  # noqa: ARG005 - a rule has all operands
+    def chosen(out: Any, x: Any, at: Any) -> None:
+        out[...] = x[at]
+
+    y = weft.symbol.test_chosen_rows(Variable("x"), Variable("at"))
+    assert y.infer_type(at="int32")[0] == [np.int32, np.int32]
+    chosen.set_attribute("places", (1, 7))
+    assert y.infer_type(at="int32")[0] == [np.float32, np.int32]
+    assert y.infer_type()[0] == [np.float32, np.int64]
+    with pytest.raises(weft.errors.WeftError, match="places"):
+        chosen.set_attribute("places", "second", level=2)
 
 
 def test_auxiliary_states() -> None:

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -403,6 +404,55 @@ def test_backward_has_the_numbers_that_forward_drew(made: object, is_train: bool
     assert len(set(drawn)) > 1
 
 
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_slopes_that_are_drawn_are_those_of_the_gradient(is_recorded: bool) -> None:
+    executor = mx.LeakyReLU(mx.Variable("x"), act_type="rrelu").simple_bind(x=(64,))
+    executor.arg_dict["x"][:] = -1
+    with nullcontext() if is_recorded else weft.eager():
+        for _ in range(3):
+            slopes = (-executor.forward(is_train=True)[0]).tolist()
+            executor.backward()
+            assert executor.grad_dict["x"].tolist() == slopes
+    assert len(set(slopes)) > 1
+    executor.forward()
+    executor.backward(is_train=False)
+    assert executor.grad_dict["x"].tolist() == [pytest.approx((0.125 + 0.334) / 2)] * 64
+
+
+@pytest.mark.parametrize("state_outputs", [True, False])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_recurrent_network_drops_the_same_forwards_and_backwards(state_outputs: bool, is_recorded: bool) -> None:
+    given = [mx.Variable(name) for name in ("data", "weights", "state")]
+    net = mx.RNN(
+        *given,
+        state_size=4,
+        num_layers=3,
+        bidirectional=True,
+        mode="rnn_relu",
+        p=0.5,
+        state_outputs=state_outputs,
+        name="r",
+    )
+    assert net.list_outputs() == (["r_output0", "r_output1"] if state_outputs else ["r_output"])
+    executor = net.simple_bind(data=(5, 2, 3))
+    weights = executor.arg_dict["weights"]
+    weights[: -3 * 2 * 2 * 4] = 0.2  # and no biases: so the network is linear where all is positive
+    data = executor.arg_dict["data"]
+    data[...] = np.random.default_rng(3).uniform(0.5, 1, data.shape)
+    sums = []
+    with nullcontext() if is_recorded else weft.eager():
+        for _ in range(4):
+            found = executor.forward(is_train=True)
+            executor.backward()
+            sums.append(sum(float(each.sum()) for each in found))
+            assert float((executor.grad_dict["data"] * data).sum()) == pytest.approx(sums[-1], rel=1e-4)
+    assert len(set(sums)) > 1
+    before = executor.forward()[0].tolist()
+    executor.backward(is_train=False)
+    assert executor.forward()[0].tolist() == before
+    assert len(net.get_internals().list_outputs()) == 3 + len(net)
+
+
 def test_outside_of_training_what_draws_nothing_keeps_nothing() -> None:
     executor = mx.Dropout(mx.Variable("x"), p=0.5).simple_bind(x=(64,))
     executor.arg_dict["x"][:] = 3
@@ -468,3 +518,97 @@ def test_a_plan_has_room_for_what_backwards_needs() -> None:
     small = planned(net, grad_req="null")
     assert planned(net) > small
     assert planned(mx.BlockGrad(net)) == small
+
+
+def test_equal_calls_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = mx.Variable("a"), mx.Variable("b")
+    d = a + 1
+    for net, saved in (
+        ((a + 1) + (a + 2), 0),
+        ((a * b) + (a * b), 1),
+        (((a + b) * d) - ((a + b) * d), 2),
+        (mx.Group([a * d, a * d]), 0),
+        (mx.Group([a * d + b, a * d + b]), 1),
+        (mx.Group([mx.exp(a) + 1, mx.exp(a)]), 0),
+        (mx.Dropout(a) + mx.Dropout(a), 0),
+    ):
+        shapes = dict.fromkeys(net.list_inputs(), (3,))
+        monkeypatch.setenv("MXNET_ELIMINATE_COMMON_EXPR", "0")
+        plain = net.simple_bind(**shapes)
+        monkeypatch.delenv("MXNET_ELIMINATE_COMMON_EXPR")
+        once = net.simple_bind(**shapes)
+        before, after = plain.get_optimized_symbol(), once.get_optimized_symbol()
+        assert len(before.get_internals()) == len(net.get_internals())
+        assert len(after.get_internals()) == len(before.get_internals()) - saved
+        assert after.list_outputs() == net.list_outputs()
+        assert after.list_arguments() == net.list_arguments()
+        if any("dropout" in name for name in net.get_internals().list_outputs()):
+            continue
+        given = {name: np.arange(3.0) + at for at, name in enumerate(shapes)}
+        results = []
+        for executor in (plain, once):
+            found = executor.forward(is_train=True, **given)
+            executor.backward([weft.full(3, 2.0, dtype="float32")] * len(found))
+            results.append([each.numpy() for each in (*found, *executor.grad_arrays)])
+        np.testing.assert_allclose(*results)
+
+
+def test_outputs_that_are_equal_are_apart() -> None:
+    x = mx.Variable("x")
+    with mx.AttrScope(ctx_group="first"):
+        net = mx.Group([mx.exp(x), mx.exp(x), mx.exp(x) * 2])
+    executor = net.bind(weft.cpu(), {"x": weft.zeros(2)})
+    one, two, _ = executor.forward()
+    one[...] = 5
+    assert two.tolist() == [1.0, 1.0]
+    assert [each.attr("ctx_group") for each in executor.get_optimized_symbol()] == ["first"] * 3
+
+
+def test_a_call_without_its_inputs() -> None:
+    net = mx.FullyConnected(mx.Variable("x"), num_hidden=2, name="fc", attr={"ctx_group": "first"})
+    half = net.atom()(*(each.astype("float16") for each in net.get_children()))
+    assert half.list_arguments() == net.list_arguments()
+    assert half.infer_type(x="float32")[1] == [np.float16]
+    assert (half.name, half.attr("ctx_group"), half.attr("num_hidden")) == ("fc", "first", "2")
+    data, weights, state, cell = (mx.Variable(name) for name in "dwsc")
+    lstm = mx.RNN(data, weights, state, cell, state_size=4, num_layers=1, mode="lstm", state_outputs=True)
+    assert len(lstm.atom("again")(data, weights, state, cell)) == 3
+    for wrong in (mx.Variable("x"), mx.Group([net, half])):
+        with pytest.raises(GraphError):
+            wrong.atom()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        mx.batch_take,
+        mx.pick,
+        mx.take,
+        mx.gather_nd,
+        lambda a, i: mx.where(i, a, a),
+        lambda a, i: mx.SequenceMask(a, i, use_sequence_length=True),
+        lambda a, i: mx.SequenceLast(a, i, use_sequence_length=True),
+        lambda a, i: mx.SequenceReverse(a, i, use_sequence_length=True),
+        mx.contrib.boolean_mask,
+        lambda a, i: mx.contrib.index_copy(a, i, a),
+        mx.SoftmaxOutput,
+        mx.CTCLoss,
+        lambda a, i: mx.softmax(a, i, use_length=True),
+    ],
+)
+def test_no_dtype_follows_from_that_of_indices(made: object) -> None:
+    net = made(mx.Variable("a"), mx.Variable("i"))
+    known = dict(zip(net.list_arguments(), net.infer_type(i="int32")[0], strict=True))
+    assert known == {"a": np.dtype("float32"), "i": np.dtype("int32")}
+    assert net.infer_type(i="int32")[1][0] == np.float32
+    assert dict(zip(net.list_arguments(), net.infer_type_partial(i="int32")[0], strict=True))["a"] is None
+    assert dict(zip(net.list_arguments(), net.infer_type(a="float16", i="int32")[0], strict=True))["a"] == np.float16
+
+
+def test_a_batch_of_places_has_a_gradient() -> None:
+    net = mx.batch_take(mx.Variable("a"), mx.Variable("i"))
+    executor = net.simple_bind(a=(2, 3), i=(2,), type_dict={"i": "int32"})
+    executor.forward(is_train=True, a=np.arange(6.0).reshape(2, 3), i=[2, 0])
+    executor.backward()
+    assert executor.outputs[0].tolist() == [2.0, 3.0]
+    assert executor.grad_dict["a"].tolist() == [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]

@@ -70,7 +70,7 @@ def scanned(f: Callable[..., Any], init: Any, xs: Any, length: int | None, *, re
     names = [x.list_inputs()[0] for x in (*given, *parts)]
     body, outside = _closed([*kept, *made], names, noting.names, name)
     attributes = {
-        "body": _text(body),
+        "body": text_of(body),
         "inputs": (*names, *outside),
         "carries": len(carries),
         "rows": len(rows),
@@ -102,8 +102,8 @@ def branched(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[A
     (taken, one, ours), (other, two, theirs) = bodies
     count = len(pairs(leaves_of(taken), leaves_of(other)))
     attributes = {
-        "taken": _text(one),
-        "other": _text(two),
+        "taken": text_of(one),
+        "other": text_of(two),
         "inputs": tuple(names),
         "outside": (tuple(ours), tuple(theirs)),
         "results": count,
@@ -136,7 +136,7 @@ def _like(value: Any, symbols: Sequence[Any]) -> Any:
 
 def _stand_in(name: str, x: Symbol, *, row: bool = False) -> Symbol:
     """Return a variable that stands for a symbol, or for a row of it; of its shape, as far as that is known."""
-    shape = x._single(x.infer_shape_partial()[1])
+    shape = x._single(x._shapes()[1])
     texts: dict[str, Any] = {}
     if shape is not None and (shape or not row):
         texts["__shape__"] = repr(tuple(shape[1:] if row else shape))
@@ -184,8 +184,16 @@ def _closed(outs: list[Any], names: Sequence[str], made: set[str], prefix: str) 
     return Symbol.of_entries([moved(entry) for entry in group.entries]), closed
 
 
-def _text(body: Symbol) -> str:
-    """Return a body as an attribute: JSON in one line."""
+def text_of(body: Symbol) -> str:
+    """Return a body as an attribute: JSON in one line.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.control import body_of, text_of
+    >>> body_of(text_of(weft.symbol.Variable("x") + 1)).shapes({"x": (2, 3)})
+    ({'x': (2, 3)}, [(2, 3)])
+    """
     return json.dumps(json.loads(body.tojson()), separators=(",", ":"))
 
 
@@ -214,7 +222,7 @@ class _Body:
 
     def shapes(self, given: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
         """Return the shapes of variables and results, as far as they follow."""
-        ins, outs, states = self.symbol.infer_shape_partial(**self.known(given))
+        ins, outs, states = self.symbol._shapes(**self.known(given))
         return self._by_name(ins, states), outs
 
     def types(self, given: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
@@ -230,7 +238,8 @@ class _Body:
 
 
 @lru_cache(maxsize=256)
-def _body_of(text: str) -> _Body:
+def body_of(text: str) -> _Body:
+    """Return the body that an attribute holds."""
     return _Body(text)
 
 
@@ -238,7 +247,7 @@ class _Turn:
     """The body of a loop over arrays: values from outside go from turn to turn as they are."""
 
     def __init__(self, text: str, names: tuple[str, ...], carries: int, rows: int) -> None:
-        self._body, self._names = _body_of(text), names
+        self._body, self._names = body_of(text), names
         self._carries, self._rows = carries, rows
 
     def __call__(self, state: Any, row: Any) -> Any:
@@ -293,7 +302,7 @@ def _run_cond(
 
     def branch(text: str, names: Sequence[str], given: Sequence[NDArray]) -> Callable[[], list[NDArray]]:
         def run() -> list[NDArray]:
-            return _body_of(text)(dict(zip((*inputs, *names), (*arrays[:first], *given), strict=True)))
+            return body_of(text)(dict(zip((*inputs, *names), (*arrays[:first], *given), strict=True)))
 
         return run
 
@@ -316,7 +325,7 @@ def _infer_scan_shape(attributes: dict[str, Any], ins: list[Any], outs: list[Any
     length = next((each for each in lengths if each is not None), None)
     before = [known if known is not None else after for known, after in zip(ins[:carries], outs[:carries], strict=True)]
     known = dict(zip(names, (*before, *map(_row_of, walked), *ins[carries + rows :]), strict=True))
-    found, made = _body_of(attributes["body"]).shapes(known)
+    found, made = body_of(attributes["body"]).shapes(known)
     inner = [found.get(name, each) for name, each in known.items()]
     again = [each if each is not None else after for each, after in zip(inner[:carries], made[:carries], strict=True)]
     spread = [None if each is None else (length, *each) for each in inner[carries : carries + rows]]
@@ -330,15 +339,25 @@ def _infer_scan_type(attributes: dict[str, Any], ins: list[Any], outs: list[Any]
         *(known if known is not None else after for known, after in zip(ins[:carries], outs, strict=False)),
         *ins[carries:],
     ]
-    found, made = _body_of(attributes["body"]).types(dict(zip(attributes["inputs"], ins, strict=True)))
+    found, made = body_of(attributes["body"]).types(dict(zip(attributes["inputs"], ins, strict=True)))
     return [found.get(name, each) for name, each in zip(attributes["inputs"], ins, strict=True)], made
 
 
-def _forward(infer_shape: Callable[..., Any], infer_type: Callable[..., Any]) -> Callable[..., tuple[Aval, ...]]:
-    """Return the rule that both of these say forwards."""
+def forwards(infer_shape: Callable[..., Any], infer_type: Callable[..., Any]) -> Callable[..., tuple[Aval, ...]]:
+    """Return the rule that both of these say forwards.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from weft._graph.control import forwards
+    >>> from weft._registry.avals import Aval
+    >>> rule = forwards(lambda given, ins, outs: (ins, ins), lambda given, ins, outs: (ins, ins))
+    >>> [(x.shape, str(x.dtype)) for x in rule(Aval((2,), numpy.dtype("float32")))]
+    [((2,), 'float32')]
+    """
 
     def infer(*avals: Aval, **attributes: Any) -> tuple[Aval, ...]:
-        nothing = [None] * attributes["results"]
+        nothing = [None] * attributes.get("results", 1)
         _, shapes = infer_shape(attributes, [x.shape for x in avals], nothing)
         _, dtypes = infer_type(attributes, [x.dtype for x in avals], nothing)
         return tuple(Aval(shape, np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True))
@@ -353,8 +372,8 @@ def _branches(attributes: dict[str, Any]) -> list[tuple[_Body, list[str], list[i
     own = list(range(count + 1, count + 1 + len(ours)))
     rest = list(range(count + 1 + len(ours), count + 1 + len(ours) + len(theirs)))
     return [
-        (_body_of(attributes["taken"]), [*attributes["inputs"], *ours], [*shared, *own]),
-        (_body_of(attributes["other"]), [*attributes["inputs"], *theirs], [*shared, *rest]),
+        (body_of(attributes["taken"]), [*attributes["inputs"], *ours], [*shared, *own]),
+        (body_of(attributes["other"]), [*attributes["inputs"], *theirs], [*shared, *rest]),
     ]
 
 
@@ -377,7 +396,7 @@ _cond_shape, _cond_type = partial(_infer_cond, "shapes"), partial(_infer_cond, "
 
 def _gradient_of(body: str, names: Sequence[str], prefix: str) -> tuple[Symbol, list[str]]:
     """Return the symbol of a body's gradients, one for each input, and the names of its variables for the heads."""
-    symbol = _body_of(body).symbol
+    symbol = body_of(body).symbol
     known = {node.name: node.outputs[0] for node in symbol._core.inputs("all")}
     wanted = [known.get(name) or NodeEntry(Node(None, name)) for name in names]
     heads = [Symbol(SymbolCore.variable(f"{prefix}_gradient{at}", None)) for at in range(len(symbol))]
@@ -399,7 +418,7 @@ def _scan_gradient(node: Any, grads: Sequence[Any]) -> Any:
     init, walked = list(node.inputs[:carries]), list(node.inputs[carries : carries + rows])
     outside = list(node.inputs[carries + rows :])
     back, heads = _gradient_of(attributes["body"], names, node.name)
-    forward = _body_of(attributes["body"]).symbol
+    forward = body_of(attributes["body"]).symbol
     closed = dict(zip(names[carries + rows :], outside, strict=True))
 
     def ahead(carry: Any, row: Any) -> Any:
@@ -459,7 +478,7 @@ def _count_results(given: dict[str, Any]) -> int:
 _scan = register(
     "scan",
     _run_scan,
-    _forward(_infer_scan_shape, _infer_scan_type),
+    forwards(_infer_scan_shape, _infer_scan_type),
     num_inputs=_count_scan,
     num_outputs=_count_results,
     infer_shape=_infer_scan_shape,
@@ -469,7 +488,7 @@ _scan = register(
 _cond = register(
     "cond",
     _run_cond,
-    _forward(_cond_shape, _cond_type),
+    forwards(_cond_shape, _cond_type),
     num_inputs=_count_cond,
     num_outputs=_count_results,
     infer_shape=_cond_shape,

@@ -246,11 +246,23 @@ def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Ava
 
 
 def _inputs(attributes: dict[str, Any]) -> int:
-    def count(value: Any) -> int:
-        parts: tuple[Any, ...] = value  # if it is one
-        return sum(map(count, parts)) if isinstance(value, tuple) else type(value) is Input
+    return _count_inputs(attributes["arguments"])
 
-    return count(attributes["arguments"])
+
+def _count_inputs(value: Any) -> int:
+    parts: tuple[Any, ...] = value  # if it is one
+    return sum(map(_count_inputs, parts)) if isinstance(value, tuple) else type(value) is Input
+
+
+def _places(attributes: dict[str, Any]) -> tuple[int, ...]:
+    """Return the inputs among the arguments that say where elements lie."""
+    found: list[int] = []
+    count = 0
+    for name, value in attributes["arguments"]:
+        before, count = count, count + _count_inputs(value)
+        if name in {"indices", "condition"}:
+            found += range(before, count)
+    return tuple(found)
 
 
 def _results(attributes: dict[str, Any]) -> int:
@@ -269,6 +281,7 @@ _op: Composite = register(
     _infer,
     num_inputs=_inputs,
     num_outputs=_results,
+    places=_places,
     gradient=_later,
     attribute_names=("function", "arguments", "results"),
 )

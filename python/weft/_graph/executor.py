@@ -149,9 +149,9 @@ class Executor:
             return self._outputs
         if self._empty is None:
             known = {**self.arg_dict, **self.aux_dict}
-            shapes = self._symbol.infer_shape(**{name: each.shape for name, each in known.items()})[1]
+            shapes = self._symbol._shapes(**{name: each.shape for name, each in known.items()})[1]
             dtypes = self._symbol.infer_type(**{name: each.dtype for name, each in known.items()})[1]
-            if shapes is None:
+            if not _is_known([shapes]):
                 raise GraphError(
                     "the shapes of the outputs do not follow from those of the arguments: call forward() first"
                 )
@@ -398,6 +398,18 @@ class Executor:
             values[entry] = stand_in
         return values, schedule
 
+    def get_optimized_symbol(self) -> Symbol:
+        """Return the symbol that is computed: where MXNet's interface has bound it, equal calls are one.
+
+        Examples
+        --------
+        >>> import weft.mxnet.symbol as S
+        >>> x = S.Variable("x")
+        >>> len((S.exp(x) * S.exp(x)).simple_bind(x=(2,)).get_optimized_symbol().get_internals())
+        3
+        """
+        return self._symbol
+
     def debug_str(self) -> str:
         """Return the symbol's nodes as text, and how many bytes its plan of memory takes.
 
@@ -478,11 +490,11 @@ class Executor:
         ArgumentValueError
             If an array would change that must not.
         """
-        found = self._symbol.infer_shape(**shapes)
-        if found[0] is None:  # the unknown stays
+        found = self._symbol._shapes(**shapes)
+        if not _is_known(found):  # the unknown stays
             kept = {name: array.shape for name, array in self.arg_dict.items() if name not in shapes}
-            found = self._symbol.infer_shape(**kept, **shapes)
-        if found[0] is None:
+            found = self._symbol._shapes(**kept, **shapes)
+        if not _is_known(found):
             raise ShapeError(f"shapes do not follow from {', '.join(shapes)}: give more of them")
 
         def fitted(name: str, array: NDArray, shape: tuple[int, ...]) -> NDArray:
@@ -544,6 +556,10 @@ def _is_local(device: Any) -> bool:
     return device is None or as_device(device) == cpu(0)
 
 
+def _is_known(shapes: Sequence[list[Any]]) -> bool:
+    return not any(shape is None or None in shape for group in shapes for shape in group)
+
+
 def _is_like(one: NDArray, other: NDArray) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one._device == other._device
 
@@ -558,7 +574,7 @@ def _draws(op: Op, attributes: dict[str, Any]) -> bool:
     """Return whether an op that does not train has other results at each call: what the op says, else each impure one."""
     said = op.attribute("draws_untrained", None)
     if said is not None:
-        return bool(said(attributes))
+        return bool(said(attributes) if callable(said) else said)
     pure = op.attribute("pure", default=True)
     pure = pure(attributes) if callable(pure) else pure
     mutates = op.attribute("mutates", ())

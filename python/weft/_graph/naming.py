@@ -123,6 +123,26 @@ def chosen(name: str | None, texts: dict[str, Any]) -> Scope:
     return Scope((_given, [name, texts, name, texts]))
 
 
+class _Hint(str):
+    """The beginning of a name, in the place of one."""
+
+    __slots__ = ()
+
+
+def hinted(hint: str) -> Scope:
+    """Let the first node that is made in the block be named after this, and not after its op.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.naming import hinted
+    >>> with weft.symbol.Prefix("net_"), hinted("total"):
+    ...     (weft.symbol.Variable("x") + 1).name
+    'net_total0'
+    """
+    return chosen(_Hint(hint), {})
+
+
 _manager: ContextVar[NameManager] = ContextVar("weft_names", default=NameManager())  # noqa: B039 - shared on purpose
 _nothing: dict[str, str] = {}
 _texts: ContextVar[dict[str, str]] = ContextVar("weft_texts", default=_nothing)
@@ -136,6 +156,8 @@ def next_name(hint: str, *, instead: bool = False) -> tuple[str, dict[str, Any] 
         return _manager.get().get(None, hint), _texts.get() or None
     name, texts = given[2:] if instead else given[:2]
     given[0], given[1] = None, {}
+    if type(name) is _Hint:
+        name, hint = None, str(name)
     return _manager.get().get(name, hint), {**_texts.get(), **texts} or None
 
 

@@ -280,6 +280,10 @@ class Symbol(Operators):
 
     def infer_shape_partial(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
         """Return the answer of `infer_shape` as far as it follows: None for a shape, or a length, that does not."""
+        return self._shapes(*args, **known)
+
+    def _shapes(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return the answer of `infer_shape_partial` in classes that spell shapes in another way, too."""
         return self._inferred("shape", graph_infer_shape(self.graph, self._known(args, known), "__shape__"))
 
     def infer_type(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
@@ -332,7 +336,7 @@ class Symbol(Operators):
         GraphError
             If it does not, or not wholly: `infer_shape_partial` tells the known part.
         """
-        shape: Shape | None = self._single(self.infer_shape_partial()[1])
+        shape: Shape | None = self._single(self._shapes()[1])
         if shape is None or None in shape:
             so_far = "" if shape is None else f", but for {shape}"
             raise UnknownFactError(
@@ -344,7 +348,7 @@ class Symbol(Operators):
     @property
     def ndim(self) -> Any:
         """The number of axes, or a stand-in where it is not known."""
-        shape = self._single(self.infer_shape_partial()[1])
+        shape = self._single(self._shapes()[1])
         return UnknownRank(self.name or "a group") if shape is None else len(shape)
 
     @property

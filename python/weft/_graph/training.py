@@ -77,7 +77,7 @@ def trained_graph(
     dtypes = {name: x.dtype for name, x in arrays.items()}
     own = set(symbol.list_inputs())
     made = (
-        symbol.infer_shape_partial(**{name: each for name, each in shapes.items() if name in own})[1],
+        symbol._shapes(**{name: each for name, each in shapes.items() if name in own})[1],
         symbol.infer_type(**{name: each for name, each in dtypes.items() if name in own})[1],
     )
     shapes.update(zip(heads, made[0], strict=True))

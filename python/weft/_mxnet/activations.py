@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.draws import generator_of, kept
-from weft._mxnet.gradients import Backward
+from weft._mxnet.gradients import Backward, again_as_drawn
 from weft._mxnet.layouts import as_written
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number, optional, shape
@@ -95,9 +95,11 @@ def _leaky_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     visible=1,
     shapes=_leaky_shapes,
     layout=as_written,
+    gradient=again_as_drawn(lambda s: (1,) if s.act_type == "rrelu" else ()),
     inplace=((0, 0),),
+    pure=lambda s: s.act_type != "rrelu",
 )
-def _leaky(s: Any, data: Any, gamma: Any = None) -> Any:
+def _leaky(s: Any, data: Any, gamma: Any = None, drawn: Sequence[Any] = ()) -> Any:
     kind = s.act_type
     if kind == "leaky":
         return nn.leaky_relu(data, s.slope)
@@ -109,11 +111,16 @@ def _leaky(s: Any, data: Any, gamma: Any = None) -> Any:
         return nn.gelu(data)
     if kind == "prelu":
         return namespace.where(data > 0, data, data * _beside(data, gamma))
-    if TRAINING.get():
+    if drawn:
+        [slope] = drawn
+    elif TRAINING.get():
         slope = namespace.astype(generator_of(data).uniform(s.lower_bound, s.upper_bound, data.shape), data.dtype)
     else:
         slope = namespace.full_like(data, (s.lower_bound + s.upper_bound) / 2)
     return namespace.where(data > 0, data, data * slope), slope
+
+
+_leaky.set_attribute("draws_untrained", value=False)
 
 
 def _beside(data: Any, gamma: Any) -> Any:
@@ -189,6 +196,7 @@ def _register_softmax() -> None:
             inputs=_softmax_inputs,
             shapes=_softmax_shapes,
             dtypes=_softmax_dtypes,
+            places=(1,),
             inplace=((0, 0),),
         )(apply)
 

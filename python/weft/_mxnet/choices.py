@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
-from weft._mxnet.partial_shapes import own_dtype, place
+from weft._mxnet.partial_shapes import data_dtype, own_dtype, place
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number
 from weft._numpy import namespace
 from weft._registry.avals import as_dtype
 
 if TYPE_CHECKING:
-    from weft._mxnet.partial_shapes import Dtypes, Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 
 def _take_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -25,19 +25,13 @@ def _take_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
         outs.learn(0, (*known[:axis], *at, *known[axis + 1 :]))
 
 
-def _numbers_apart(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, [0, 1], [])
-
-
 @operator(
     "take",
     "_npi_take",
     settings=Settings(axis=(integer, 0), mode=(choice("clip", "wrap", "raise"), "clip")),
     inputs=("a", "indices"),
     shapes=_take_shapes,
-    dtypes=_numbers_apart,
+    dtypes=data_dtype,
 )
 def _take(s: Any, data: Any, indices: Any) -> Any:
     rows = namespace.astype(indices, "int64")
@@ -77,7 +71,7 @@ def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     settings=Settings(axis=(integer, -1), keepdims=(flag, False), mode=(choice("clip", "wrap"), "clip")),
     inputs=("data", "index"),
     shapes=_pick_shapes,
-    dtypes=_numbers_apart,
+    dtypes=data_dtype,
 )
 def _pick(s: Any, data: Any, index: Any) -> Any:
     at = s.axis % data.ndim

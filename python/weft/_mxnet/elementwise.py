@@ -338,11 +338,17 @@ def _where_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 def _where_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     del s
     ins.alike(outs, [1, 2], [0])
-    ins.alike(outs, [0, 1], [])
+    ins.learn(0, ins[1])
 
 
 @operator(
-    "where", "_npi_where", "_sparse_where", inputs=("condition", "x", "y"), shapes=_where_shapes, dtypes=_where_dtypes
+    "where",
+    "_npi_where",
+    "_sparse_where",
+    inputs=("condition", "x", "y"),
+    shapes=_where_shapes,
+    dtypes=_where_dtypes,
+    places=(0,),
 )
 def _where(s: Any, condition: Any, x: Any, y: Any) -> Any:
     del s

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft._mxnet.gradients import LINEAR, NONE, Backward
 from weft._mxnet.operator import operator
-from weft._mxnet.partial_shapes import place
+from weft._mxnet.partial_shapes import data_dtype, place
 from weft._mxnet.settings import REQUIRED, Settings, axes, flag, integer, number, optional, shape
 from weft._numpy import namespace
 from weft.errors import ArgumentValueError, ShapeError
@@ -20,13 +20,7 @@ from weft.errors import ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft._mxnet.partial_shapes import Dtypes, Shapes
-
-
-def _first_dtype(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, [0, 1], [])
+    from weft._mxnet.partial_shapes import Shapes
 
 
 def _rows(indices: Any) -> tuple[Any, ...]:
@@ -45,7 +39,7 @@ def _gather_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     outs.learn(0, (*indices[1:], *data[indices[0] :]))
 
 
-@operator("gather_nd", "_npx_gather_nd", inputs=("data", "indices"), shapes=_gather_shapes, dtypes=_first_dtype)
+@operator("gather_nd", "_npx_gather_nd", inputs=("data", "indices"), shapes=_gather_shapes, dtypes=data_dtype)
 def _gather(s: Any, data: Any, indices: Any) -> Any:
     del s
     return data[_rows(indices)]
@@ -61,7 +55,7 @@ def _scatter_back(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: 
     settings=Settings(shape=(shape, REQUIRED)),
     inputs=("data", "indices"),
     shapes=lambda s, ins, outs: outs.learn(0, s.shape),
-    dtypes=_first_dtype,
+    dtypes=data_dtype,
     gradient=Backward(_scatter_back),
 )
 def _scatter(s: Any, data: Any, indices: Any) -> Any:
@@ -79,7 +73,7 @@ def _batch_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     ins.learn(1, outs[0])
 
 
-@operator("batch_take", inputs=("a", "indices"), shapes=_batch_shapes, dtypes=_first_dtype)
+@operator("batch_take", inputs=("a", "indices"), shapes=_batch_shapes, dtypes=data_dtype)
 def _batch_take(s: Any, data: Any, indices: Any) -> Any:
     del s
     rows = namespace.clip(namespace.astype(indices, "int64"), 0, data.shape[-1] - 1)

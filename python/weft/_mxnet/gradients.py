@@ -36,8 +36,8 @@ class Backward:
     inputs : tuple of int or None
         The inputs that it takes by value, None being all. The others' places are None, and their gradients have the
         shape of the first result's.
-    outputs : tuple of int
-        The results that it takes by value.
+    outputs : tuple of int, or callable
+        The results that it takes by value; a function returns them for settings.
     heads : bool
         Whether it looks at the gradients of results; losses do not.
     of_shapes : bool
@@ -46,13 +46,13 @@ class Backward:
 
     function: Callable[[Any, Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]] | None
     inputs: tuple[int, ...] | None = None
-    outputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] | Callable[[Any], tuple[int, ...]] = ()
     heads: bool = True
     of_shapes: bool = False
 
 
-def _again(op: Operator, settings: Any, grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """Differentiate the op's computation on its inputs."""
+def _again(op: Operator, settings: Any, grads: Sequence[Any], inputs: Sequence[Any], drawn: Sequence[Any]) -> list[Any]:
+    """Differentiate the op's computation on its inputs, with the numbers that it drew."""
     moving = [at for at, each in enumerate(inputs) if each.dtype.kind == "f" and at not in op.mutates]
     if not moving:
         return [None] * len(inputs)
@@ -61,7 +61,7 @@ def _again(op: Operator, settings: Any, grads: Sequence[Any], inputs: Sequence[A
         given = list(inputs)
         for at, each in zip(moving, some, strict=True):
             given[at] = each
-        found = as_pair(op.apply(settings, *given))[: len(grads)]
+        found = as_pair(op.apply(settings, *given, drawn=drawn) if drawn else op.apply(settings, *given))[: len(grads)]
         return found[0] if len(found) == 1 else found
 
     _, pull = vjp(changed, *(inputs[at] for at in moving))
@@ -83,6 +83,13 @@ _BACK = "_backward_"
 
 #: Differentiates the op's computation.
 AGAIN = Backward(_marker)
+
+
+def again_as_drawn(results: Callable[[Any], tuple[int, ...]]) -> Backward:
+    """Return the same of an op that draws: these results, for settings, are what it drew, which its computation takes as ``drawn=``."""
+    return Backward(_marker, outputs=results)
+
+
 #: The same of an op that is linear.
 LINEAR = Backward(_marker, of_shapes=True)
 #: The results are no numbers that change with the inputs.
@@ -100,7 +107,7 @@ def gradient_rule(op: Operator) -> Callable[[Any, Sequence[Any]], Sequence[Any]]
         given = [
             *grads[: places.heads(settings)],
             *(node.inputs[at] for at in places.taken(settings)),
-            *(node.outputs[at] for at in op.backward.outputs),
+            *(node.outputs[at] for at in places.results(op.read(node.attributes))),
         ]
         answer = backward_of(op)(*given, **{**node.attributes, **counts})
         found: list[Any] = [None] * len(node.inputs)
@@ -153,6 +160,11 @@ class _Places:
         count: int = getattr(settings, self.counts[1]) if self._how.heads else 0
         return count
 
+    def results(self, settings: Any) -> tuple[int, ...]:
+        """Return the results that it takes."""
+        outputs = self._how.outputs
+        return outputs(settings) if callable(outputs) else outputs
+
     def split(self, settings: Any, given: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Return gradients of results, inputs (None for those that it does not take), and results."""
         heads, taken = self.heads(settings), self.taken(settings)
@@ -166,7 +178,7 @@ class _Places:
         return (
             *(f"grad{at}" for at in range(self.heads(settings))),
             *(f"input{at}" for at in self.taken(settings)),
-            *(f"result{at}" for at in self._how.outputs),
+            *(f"result{at}" for at in self.results(settings)),
         )
 
     def likes(self, settings: Any) -> list[int]:
@@ -192,7 +204,7 @@ def _register(op: Operator) -> Operator:
     def apply(settings: Any, *given: Any) -> Any:
         heads, inputs, results = places.split(settings, given)
         if how.function is _marker:
-            found: Sequence[Any] = _again(op, settings, heads, inputs)
+            found: Sequence[Any] = _again(op, settings, heads, inputs, results)
         else:
             assert how.function is not None
             found = how.function(settings, heads, inputs, results)

@@ -13,7 +13,7 @@ import numpy as np
 from weft._call.operands import as_array
 from weft._core import NDArray, find_op
 from weft._mxnet.gradients import AGAIN, NONE, Backward, gradient_rule
-from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair
+from weft._mxnet.partial_shapes import Dtypes, Shapes, as_pair, data_dtype
 from weft._mxnet.settings import Settings
 from weft._registry.avals import Aval
 from weft._registry.op import Op
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _LEVEL = 0
 #: The number of combinations of attributes that an op remembers the settings of.
 _REMEMBERED = 512
+#: The inputs behind the first: as many as any op has.
+_BEHIND_DATA = tuple(range(1, 8))
 
 #: The ops by all names that MXNet has for them.
 BY_NAME: dict[str, Operator] = {}
@@ -175,15 +177,16 @@ def operator(
     inputs: Names = ("data",),
     outputs: Count = 1,
     visible: Count | None = None,
-    output_names: tuple[str, ...] | None = None,
+    output_names: Names | None = None,
     shapes: ShapeRule | None = None,
     dtypes: TypeRule | None = None,
     gradient: Backward | Compose | None = None,
     inplace: Sequence[tuple[int, int]] = (),
     identity: bool = False,
     mutates: tuple[int, ...] = (),
-    pure: bool = True,
+    pure: bool | Callable[[Any], bool] = True,
     layout: Any = None,
+    places: tuple[int, ...] = (),
     records: bool = True,
 ) -> Callable[[Apply], Operator]:
     """Register the decorated ``apply(settings, *arrays)`` as an op of MXNet's.
@@ -198,7 +201,7 @@ def operator(
         The names of its inputs; a function of the settings returns them, or None where any number will do.
     outputs, visible : int or callable, optional
         The number of its results, and of those that a composition sees.
-    output_names : tuple of str, optional
+    output_names : tuple of str, or callable, optional
         The names of its results.
     shapes, dtypes : callable, optional
         ``rule(settings, ins, outs)`` writes inferred ones into both; by default all are the same.
@@ -211,8 +214,10 @@ def operator(
         Whether the first such result is the input, bit for bit.
     mutates : tuple of int, optional
         The inputs that training changes: auxiliary states.
-    pure : bool, default: True
-        False for draws.
+    pure : bool or callable, default: True
+        False for draws; a function of the settings tells it.
+    places : tuple of int, optional
+        The inputs that say where, or which: no dtypes follow from theirs. With the rule `data_dtype`, all but the first.
     records : bool, default: True
         Whether executors may record it: not if its call asks for values.
     layout : str or callable, optional
@@ -229,15 +234,16 @@ def operator(
             "parse": lambda texts: settings.parse(name, texts),
             "infer_shape": _rule(op, shapes, Shapes, _all_alike),
             "infer_type": _rule(op, dtypes, Dtypes, _all_alike),
-            "pure": pure and not mutates,
+            "pure": _by_settings(op, pure) if callable(pure) else pure and not mutates,
         }
         said |= _said(
             layout="elementwise" if layout is None and shapes is None and inputs else layout,
             visible_outputs=None if visible is None else _by_settings(op, visible),
-            output_names=output_names,
+            output_names=None if output_names is None else _named(op, output_names),
             inplace=tuple(inplace) or None,
             inplace_identity=(identity, *[False] * (len(inplace) - 1)) if inplace else None,
             mutates=mutates or None,
+            places=places or (_BEHIND_DATA if dtypes is data_dtype else None),
             records=None if records else False,
         )
         for key, value in said.items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.gradients import NONE, Backward
 from weft._mxnet.operator import operator
-from weft._mxnet.partial_shapes import product
+from weft._mxnet.partial_shapes import data_dtype, product
 from weft._mxnet.settings import Settings, choice, flag, number
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -19,7 +19,7 @@ from weft._tape.user_operators import Operator as TapeOperator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from weft._mxnet.partial_shapes import Dtypes, Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 
 class _Ending(TapeOperator):
@@ -63,13 +63,6 @@ def _softmax_output_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 
 def _fits(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
     return all(a is None or b is None or a == b for a, b in zip(one, other, strict=True))
-
-
-def _data_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    """Labels are as data where nothing else is said."""
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, [0, 1], [])
 
 
 def _probabilities(s: Any, data: Any) -> Any:
@@ -129,7 +122,7 @@ def _softmax_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outpu
     ),
     inputs=("data", "label"),
     shapes=_softmax_output_shapes,
-    dtypes=_data_dtypes,
+    dtypes=data_dtype,
     gradient=Backward(_softmax_backward, inputs=(1,), outputs=(0,)),
     inplace=((0, 0),),
 )
@@ -161,7 +154,7 @@ def _regression(name: str, value: Callable[[Any], Any], slope: Callable[[Any], A
         settings=Settings(grad_scale=(number, 1.0)),
         inputs=("data", "label"),
         shapes=_regression_shapes,
-        dtypes=_data_dtypes,
+        dtypes=data_dtype,
         gradient=Backward(back, inputs=(1,), outputs=(0,), heads=False),
         inplace=((0, 0),),
     )(lambda s, data, label: _ending(s, lambda x, _: value(x), back, data, label))
@@ -195,7 +188,7 @@ def _margin_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     settings=Settings(margin=(number, 1.0), regularization_coefficient=(number, 1.0), use_linear=(flag, False)),
     inputs=("data", "label"),
     shapes=_margin_shapes,
-    dtypes=_data_dtypes,
+    dtypes=data_dtype,
     gradient=Backward(_margin_backward, inputs=(1,), outputs=(0,), heads=False),
     inplace=((0, 0),),
 )
@@ -255,7 +248,7 @@ def _scalar_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
         ins.learn(1, shape[:1])
 
 
-@operator("softmax_cross_entropy", inputs=("data", "label"), shapes=_scalar_shapes, dtypes=_data_dtypes)
+@operator("softmax_cross_entropy", inputs=("data", "label"), shapes=_scalar_shapes, dtypes=data_dtype)
 def _cross_entropy(s: Any, data: Any, label: Any) -> Any:
     del s
     return namespace.sum(nn.cross_entropy(data, label.astype("int64"))).reshape((1,))

@@ -170,6 +170,24 @@ class Dtypes:
             others.learn(at, known)
 
 
+def data_dtype(s: Any, ins: Dtypes, outs: Dtypes) -> None:
+    """Follow the rule of ops of data with indices, labels or lengths: these are as data where nothing is said, data never as these.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from weft._mxnet.partial_shapes import Dtypes, data_dtype
+    >>> ins = Dtypes([None, numpy.dtype("int32")], "input")
+    >>> data_dtype(None, ins, Dtypes([None], "result"))
+    >>> list(ins)
+    [None, dtype('int32')]
+    """
+    del s
+    ins.alike(outs, [0], [0])
+    for at in range(1, len(ins)):
+        ins.learn(at, ins[0])
+
+
 def own_dtype(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     """Follow the rule of ops with the dtype of their result in their settings."""
     del ins

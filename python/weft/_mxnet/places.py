@@ -12,7 +12,7 @@ import numpy as np
 
 from weft._mxnet.gradients import NONE, Backward
 from weft._mxnet.operator import operator
-from weft._mxnet.partial_shapes import place
+from weft._mxnet.partial_shapes import data_dtype, place
 from weft._mxnet.settings import REQUIRED, Settings, integer, numbers, optional, shape
 from weft._numpy import namespace
 from weft.errors import GraphError
@@ -117,6 +117,7 @@ def _copy_back(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Seq
     inputs=("old_tensor", "index_vector", "new_tensor"),
     shapes=_copy_shapes,
     dtypes=_copy_dtypes,
+    places=(1,),
     gradient=Backward(_copy_back),
 )
 def _index_copy(s: Any, old: Any, index: Any, new: Any) -> Any:
@@ -134,18 +135,12 @@ def _chosen_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
         outs.learn(0, (None, *known[1:]))
 
 
-def _chosen_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, [0, 1], [])
-
-
 @operator(
     "_contrib_boolean_mask",
     settings=Settings(axis=(integer, 0)),
     inputs=("data", "index"),
     shapes=_chosen_shapes,
-    dtypes=_chosen_dtypes,
+    dtypes=data_dtype,
     records=False,
 )
 def _boolean_mask(s: Any, data: Any, index: Any) -> Any:

@@ -21,6 +21,7 @@ _INPUTS: dict[str, tuple[str, ...]] = {
     "SequenceLast": ("data", "sequence_length"),
     "SequenceMask": ("data", "sequence_length"),
     "SequenceReverse": ("data", "sequence_length"),
+    "softmax": ("data", "length"),
     "_contrib_BilinearResize2D": ("data", "like"),
     "CTCLoss": ("data", "label", "data_lengths", "label_lengths"),
 }

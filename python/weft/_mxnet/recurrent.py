@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.draws import kept
+from weft._mxnet.gradients import again_as_drawn
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import data_dtype
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional
 from weft._nn import namespace as nn
 from weft._numpy import namespace
@@ -13,7 +15,7 @@ from weft._tape.modes import TRAINING
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from weft._mxnet.partial_shapes import Shapes
 
@@ -65,8 +67,19 @@ def _inputs(s: Any) -> tuple[str, ...]:
     return ("data", "parameters", "state", *(("state_cell",) if s.mode == "lstm" else ()))
 
 
-def _outputs(s: Any) -> int:
+def _shown(s: Any) -> int:
     return (3 if s.mode == "lstm" else 2) if s.state_outputs else 1
+
+
+def _masks(s: Any) -> tuple[int, ...]:
+    """Return the results that are factors of elements between layers, of which some are dropped."""
+    return tuple(range(_shown(s), _shown(s) + s.num_layers - 1)) if s.p > 0 else ()
+
+
+def _names(s: Any) -> tuple[str, ...]:
+    count = _shown(s)
+    shown = ("output",) if count == 1 else tuple(f"output{at}" for at in range(count))
+    return (*shown, *(f"mask{at}" for at in range(len(_masks(s)))))
 
 
 def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -86,11 +99,13 @@ def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     state = (ways * s.num_layers, batch, s.state_size)
     for at in range(2, len(ins)):
         ins.learn(at, state)
-    for at in range(1, len(outs)):
+    for at in range(1, _shown(s)):
         outs.learn(at, state)
     length = ins.length(0, 0) or outs.length(0, 0)
     ins.learn(0, (length, batch, None))
     outs.learn(0, (length, batch, None))
+    for at in _masks(s):
+        outs.learn(at, (length, batch, ways * s.state_size))
 
 
 @operator(
@@ -110,18 +125,24 @@ def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
         lstm_state_clip_nan=(flag, False),
     ),
     inputs=_inputs,
-    outputs=_outputs,
+    outputs=lambda s: _shown(s) + len(_masks(s)),
+    visible=_shown,
+    output_names=_names,
     shapes=_shapes,
+    gradient=again_as_drawn(_masks),
+    pure=lambda s: not _masks(s),
 )
-def _rnn(s: Any, data: Any, parameters: Any, state: Any, cell: Any = None) -> Any:
+def _rnn(s: Any, data: Any, parameters: Any, state: Any, cell: Any = None, drawn: Sequence[Any] = ()) -> Any:
     mode = _MODES[s.mode][0]
     ways = 1 + s.bidirectional
     found: Any = data
     states: list[Any] = []
     cells: list[Any] = []
+    masks: list[Any] = []
     for number_, layer in enumerate(unpacked(s, parameters, data.shape[2])):
-        if number_ and s.p > 0 and TRAINING.get():
-            found = found * kept(found, s.p)
+        if number_ and s.p > 0:
+            masks.append(drawn[number_ - 1] if drawn else _factors(s, found))
+            found = found * masks[-1] if drawn or TRAINING.get() else found
         own = slice(number_ * ways, (number_ + 1) * ways)
         answer = nn.rnn(
             found,
@@ -135,8 +156,21 @@ def _rnn(s: Any, data: Any, parameters: Any, state: Any, cell: Any = None) -> An
         states.append(answer[1])
         cells.extend(answer[2:])
     if not s.state_outputs:
-        return found
-    return (found, *(each[0] if len(each) == 1 else namespace.concat(each, axis=0) for each in (states, cells) if each))
+        return (found, *masks) if masks else found
+    ends = (each[0] if len(each) == 1 else namespace.concat(each, axis=0) for each in (states, cells) if each)
+    return (found, *ends, *masks)
+
+
+def _factors(s: Any, x: Any) -> Any:
+    """Return a factor for each element: ones outside of training."""
+    return (
+        kept(x, s.p)
+        if TRAINING.get()
+        else namespace.broadcast_to(namespace.ones((), dtype=x.dtype, engine=x.engine), x.shape)
+    )
+
+
+_rnn.set_attribute("draws_untrained", value=False)
 
 
 def _length_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -151,12 +185,6 @@ _SEQUENCE: dict[str, Any] = {"use_sequence_length": (flag, False), "axis": (inte
 
 def _sequence_inputs(s: Any) -> tuple[str, ...]:
     return ("data", "sequence_length") if s.use_sequence_length else ("data",)
-
-
-def _sequence_dtypes(s: Any, ins: Any, outs: Any) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, None, [])
 
 
 def _steps(s: Any, data: Any) -> Any:
@@ -178,7 +206,7 @@ def _along(s: Any, data: Any, lengths: Any) -> Any:
     settings=Settings((), **_SEQUENCE, value=(number, 0.0)),
     inputs=_sequence_inputs,
     shapes=_length_shapes,
-    dtypes=_sequence_dtypes,
+    dtypes=data_dtype,
 )
 def _mask(s: Any, data: Any, lengths: Any = None) -> Any:
     return data if lengths is None else namespace.where(_steps(s, data) < _along(s, data, lengths), data, s.value)
@@ -189,7 +217,7 @@ def _mask(s: Any, data: Any, lengths: Any = None) -> Any:
     settings=Settings((), **_SEQUENCE),
     inputs=_sequence_inputs,
     shapes=_length_shapes,
-    dtypes=_sequence_dtypes,
+    dtypes=data_dtype,
 )
 def _reverse(s: Any, data: Any, lengths: Any = None) -> Any:
     if lengths is None:
@@ -216,7 +244,7 @@ def _last_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     settings=Settings((), **_SEQUENCE),
     inputs=_sequence_inputs,
     shapes=_last_shapes,
-    dtypes=_sequence_dtypes,
+    dtypes=data_dtype,
 )
 def _last(s: Any, data: Any, lengths: Any = None) -> Any:
     if lengths is None:

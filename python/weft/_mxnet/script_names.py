@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.operator import BY_NAME
+from weft._mxnet.script_control import CONTROL, control_function
 from weft._mxnet.script_draws import draw_function
 from weft._mxnet.script_symbols import ROOMS, found_op
 
@@ -78,16 +79,21 @@ class ScriptRoom:
 
     def __getattr__(self, name: str) -> Any:
         function, is_operand = self._names.function, self._names.is_operand
-        drawn = draw_function(name, function, is_operand) if self._name == "random" else None
-        if drawn is not None:
-            return drawn
+        own = None
+        if self._name == "random":
+            own = draw_function(name, function, is_operand)
+        elif self._name == "contrib":
+            own = control_function(name, self._names.module)
+        if own is not None:
+            return own
         if name.startswith("__") or found_op(name, ROOMS[self._name]) is None:
             raise AttributeError(f"weft.mxnet.{self._names.module}.{self._name} has no {name!r}")
         return function(name, ROOMS[self._name])
 
     def __dir__(self) -> list[str]:
         prefix = ROOMS[self._name]
-        return sorted(name[len(prefix) :] for name in BY_NAME if name.startswith(prefix))
+        own = CONTROL if self._name == "contrib" else ()
+        return sorted((*own, *(name[len(prefix) :] for name in BY_NAME if name.startswith(prefix))))
 
     def __repr__(self) -> str:
         return f"<MXNet's {self._names.module}.{self._name}>"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
+from weft._core import SymbolCore, graph_save_json
 from weft._graph import making
 from weft._graph.composing import compose_op
 from weft._graph.naming import HIDDEN, named
@@ -14,13 +15,15 @@ from weft._graph.symbols import Symbol as _Symbol
 from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME, Operator
 from weft._mxnet.positions import arranged, count_name, input_names
+from weft._mxnet.script_binding import simplified
+from weft._mxnet.script_shapes import closed, is_np_shape, opened
 from weft._registry.avals import as_dtype
 from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from weft._core import NDArray
+    from weft._core import NDArray, Node
     from weft._graph.executor import Executor
 
 _NUMBERS = (int, float, np.number, np.bool_)
@@ -35,7 +38,7 @@ class Symbol(_Symbol):
     """A symbol with MXNet's operators and methods.
 
     ``+`` of two symbols is `elemwise_add`, which does not broadcast; `broadcast_add` does. In shapes 0 stands for a length
-    that is not known.
+    that is not known, but for blocks of `weft.mxnet.np_shape`.
 
     Examples
     --------
@@ -144,19 +147,45 @@ class Symbol(_Symbol):
 
     def infer_shape(self, *args: Any, **known: Any) -> tuple[Any, Any, Any]:
         """Return the shapes of arguments, outputs and auxiliary states; three times None where some do not follow."""
-        found = _Symbol.infer_shape_partial(
-            self, *map(_open, args), **{key: _open(each) for key, each in known.items()}
-        )
+        found = self._shapes(*map(opened, args), **{key: opened(each) for key, each in known.items()})
         unknown = any(shape is None or None in shape for shapes in found for shape in shapes)
         return (None, None, None) if unknown else found
 
     def infer_shape_partial(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the answer of `infer_shape` as far as it follows: 0 for a length that does not, ``()`` for a shape."""
-        found = _Symbol.infer_shape_partial(
-            self, *map(_open, args), **{key: _open(each) for key, each in known.items()}
-        )
-        arguments, outputs, states = ([_closed(each) for each in shapes] for shapes in found)
+        """Return the answer of `infer_shape` as far as it follows: 0 for a length that does not, ``()`` for a shape.
+
+        In blocks of `weft.mxnet.np_shape` these are -1 and None.
+        """
+        found = self._shapes(*map(opened, args), **{key: opened(each) for key, each in known.items()})
+        arguments, outputs, states = ([closed(each) for each in shapes] for shapes in found)
         return arguments, outputs, states
+
+    def tojson(self) -> str:
+        """Return the symbol as JSON in MXNet's format; in blocks of `weft.mxnet.np_shape` it says `is_np_shape`."""
+        return graph_save_json(self.graph.with_attribute("is_np_shape", "1") if is_np_shape() else self.graph)
+
+    def atom(self, name: str | None = None) -> Symbol:
+        """Return the call of the symbol's node without its inputs: called with others, it makes another node like it.
+
+        Raises
+        ------
+        GraphError
+            If the symbol has outputs of several nodes, or is a variable.
+
+        Examples
+        --------
+        >>> import weft.mxnet.symbol as S
+        >>> fc = S.FullyConnected(S.Variable("x"), num_hidden=2, name="fc")
+        >>> half = fc.atom("half")(*(each.astype("float16") for each in fc.get_children()))
+        >>> half.name, half.list_arguments(), half.infer_type(x="float32")[1]
+        ('half', ['x', 'fc_weight', 'fc_bias'], [dtype('float16')])
+        """
+        node = self.get_node()
+        if node.is_variable:
+            raise GraphError(f"{node.name!r} is a variable: calls of ops have atoms")
+        return Symbol(SymbolCore.atom(node.op._entry, name or node.name, node.attributes, _noted(node)))
+
+    _gen_atomic_symbol = atom
 
     def eval(self, ctx: Any = None, **arrays: Any) -> list[NDArray]:
         """Compute the outputs from arrays for the variables."""
@@ -170,7 +199,7 @@ class Symbol(_Symbol):
         del shared_exec
         if "device" not in named_:
             named_["device"] = ctx
-        return _Symbol.bind(self, *given, group2device=named_.pop("group2device", group2ctx), **named_)
+        return _Symbol.bind(simplified(self), *given, group2device=named_.pop("group2device", group2ctx), **named_)
 
     def simple_bind(  # type: ignore[override] # pyright: ignore[reportIncompatibleMethodOverride] # MXNet's names
         self,
@@ -184,9 +213,9 @@ class Symbol(_Symbol):
         """Return an executor on new arrays of zeros; names that the symbol does not have are ignored, as in MXNet."""
         del stype_dict
         names = {*self.list_inputs(), "device", "group2device", "mirror", "memory_limit"}
-        shapes = {name: _open(each) for name, each in named_.items() if name in names}
+        shapes = {name: opened(each) for name, each in named_.items() if name in names}
         groups = shapes.pop("group2device", group2ctx)
-        return _Symbol.simple_bind(self, shapes.pop("device", ctx), grad_req, type_dict, groups, **shapes)
+        return _Symbol.simple_bind(simplified(self), shapes.pop("device", ctx), grad_req, type_dict, groups, **shapes)
 
     def attr(self, key: str) -> str | None:
         """Return what is noted on the node under `key`; of ``"name"`` and ``"op_name"`` the names of node and op."""
@@ -204,16 +233,9 @@ class Symbol(_Symbol):
         return {f"{name}_{key}": text for name, texts in self.attr_dict().items() for key, text in texts.items()}
 
 
-def _open(shape: Any) -> Any:
-    """Return a shape of MXNet's, with 0 for unknown lengths, as one with None."""
-    lengths: Any = shape
-    if not isinstance(shape, tuple | list):
-        return shape
-    return tuple(None if isinstance(each, int) and each in (0, -1) else each for each in lengths)
-
-
-def _closed(shape: Any) -> tuple[int, ...]:
-    return () if shape is None else tuple(0 if each is None else each for each in shape)
+def _noted(node: Node) -> dict[str, Any] | None:
+    """Return the notes on a node, without the attributes of its call."""
+    return {key: each for key, each in node.attrs.items() if key not in node.attributes} or None
 
 
 def _of(symbol: _Symbol) -> Symbol:
@@ -375,7 +397,7 @@ def Variable(  # noqa: N802 - MXNet's name
     """
     del stype
     notes = {key: each for key, each in (("lr_mult", lr_mult), ("wd_mult", wd_mult)) if each is not None}
-    return _of(making.Variable(name, _open(shape), dtype, init, attr=attr, **notes, **attrs))
+    return _of(making.Variable(name, opened(shape), dtype, init, attr=attr, **notes, **attrs))
 
 
 def Group(symbols: Any) -> Symbol:  # noqa: N802 - MXNet's name

@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._mxnet.operator import operator
+from weft._mxnet.partial_shapes import data_dtype
 from weft._mxnet.settings import Settings, choice, flag
 from weft._nn import namespace as nn
 from weft._numpy import namespace
 
 if TYPE_CHECKING:
-    from weft._mxnet.partial_shapes import Dtypes, Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 #: The logarithm of an impossible event: finite, so that differences of two of them are numbers.
 _NEVER = -1e30
@@ -37,12 +38,6 @@ def _loss_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     del s
 
 
-def _loss_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
-    del s
-    ins.alike(outs, [0], [0])
-    ins.alike(outs, None, [])
-
-
 @operator(
     "CTCLoss",
     "ctc_loss",
@@ -55,7 +50,7 @@ def _loss_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     ),
     inputs=_inputs,
     shapes=_loss_shapes,
-    dtypes=_loss_dtypes,
+    dtypes=data_dtype,
 )
 def _ctc_loss(s: Any, data: Any, label: Any, *lengths: Any) -> Any:
     steps, batch, classes = data.shape

@@ -74,7 +74,7 @@ def _make_embedding(results: tuple[Aval, ...], operands: tuple[Aval, ...]) -> Ke
     return _lookup("nn.embedding", results[0].dtype, indices, weight.shape, gradient=False)
 
 
-state(_embedding, infer_shape=_shapes, batch="last")
+state(_embedding, infer_shape=_shapes, batch="last", places=(0,))
 _embedding._run_by(Native.by(_make_embedding))
 
 

@@ -426,8 +426,12 @@ def _is_apart(key: tuple[Any, ...]) -> bool:
     return bool(places) and places[-1] - places[0] + 1 > len(places)
 
 
-for _op, _rule in ((_take, _take_for_all), (_take_along_axis, _along_for_all), (_getitem, _getitem_for_all)):
-    state(_op, batch=_rule)
+for _op, _rule, _places in (
+    (_take, _take_for_all, (1,)),
+    (_take_along_axis, _along_for_all, (1,)),
+    (_getitem, _getitem_for_all, tuple(range(1, 65))),
+):
+    state(_op, batch=_rule, places=_places)
 
 
 def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:

@@ -123,7 +123,7 @@ def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
 
 
 state(_count_nonzero, layout="reduce")
-state(_where, elementwise=True)
+state(_where, elementwise=True, places=(0,))
 no_gradient("argmax", "argmin", "nanargmax", "nanargmin", "count_nonzero")
 
 

@@ -31,6 +31,7 @@ from weft._mxnet.arrays import read_arrays, write_arrays
 from weft._mxnet.draws import seed
 from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME
+from weft._mxnet.script_shapes import is_np_shape, np_shape
 from weft.errors import ArgumentTypeError, CheckpointError, CheckpointMissingError, GraphError
 from weft.mxnet import ndarray, operator, symbol
 
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from weft.symbol import Symbol
 
 __all__ = [
-    "AttrScope", "cpu", "gpu", "list_ops", "load", "load_checkpoint", "load_params", "nd", "ndarray", "operator", "save_checkpoint",
-    "save_params", "seed", "sym", "symbol",
+    "AttrScope", "cpu", "gpu", "is_np_shape", "list_ops", "load", "load_checkpoint", "load_params", "nd", "ndarray", "np_shape", "operator",
+    "save_checkpoint", "save_params", "seed", "sym", "symbol",
 ]  # fmt: skip
 
 register_all()

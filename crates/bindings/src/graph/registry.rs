@@ -210,7 +210,7 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
         ("inplace_identity", _) => {
             Arc::new(given::<Vec<bool>>(value).map_err(|_| wrong(py, op, key, "a list of flags or a function", value))?)
         }
-        ("mutates" | "ignores", _) => {
+        ("mutates" | "ignores" | "places", _) => {
             let wanted = "a list of numbers of inputs or a function";
             Arc::new(given::<Vec<usize>>(value).map_err(|_| wrong(py, op, key, wanted, value))?)
         }

@@ -170,16 +170,13 @@ impl<'f, 'a> Builder<'f, 'a> {
         own.extend(more);
         for_inputs.extend(others);
         own.extend(apart.into_iter().map(|(key, text)| (noted(&key), text)));
-        if !matches!(self.writer, Writer::Weft) {
+        if !matches!(self.names_of, Writer::Weft) {
+            let is_np_shape = self.is_np_shape || matches!(self.names_of, Writer::Mxnet(20_000..));
             items.retain_mut(|(key, text)| {
                 if &**key != "__shape__" {
                     return true;
                 }
-                let now = if is_old && !self.is_np_shape {
-                    old::shape(text).map(Arc::from)
-                } else {
-                    Some(old::numpy_shape(text))
-                };
+                let now = if is_np_shape { Some(old::numpy_shape(text)) } else { old::shape(text).map(Arc::from) };
                 let is_said = now.is_some();
                 *text = now.unwrap_or_default();
                 is_said

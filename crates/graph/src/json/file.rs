@@ -2,6 +2,7 @@
 
 use super::links::{Counts, Entries, Links, Numbers, Span};
 use super::part::{Field, Part, Reading, Text};
+use super::save::IS_NP_SHAPE;
 use super::tree::{Json, Key};
 use crate::value::Value;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
@@ -114,7 +115,7 @@ impl<'de> Part<'de> for OriginPart {
             if key == "mxnet_version" {
                 let value: Json<'_> = items.next_value()?;
                 origin.mxnet = value.as_list().and_then(|kind_and_value| kind_and_value.get(1)?.as_u64());
-            } else if key == "is_np_shape" {
+            } else if key == IS_NP_SHAPE {
                 let value: Json<'_> = items.next_value()?;
                 let said = value.as_list().and_then(|kind_and_value| kind_and_value.get(1)?.as_u64());
                 origin.is_np_shape = said.is_some_and(|said| said > 0);

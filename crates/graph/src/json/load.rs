@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::file::{self, File, Nodes, Origin};
 use super::links::{Links, Owner};
 use super::part::Field;
+use super::save::IS_NP_SHAPE;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
 use crate::registry::{Op, Registry};
@@ -69,6 +70,9 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
     // This crate writes all that MXNet reads under MXNet's names.
     let names_of = origin.mxnet.map_or(writer, Writer::Mxnet);
     let mut graph = Builder::new(&nodes, writer, names_of, origin.is_np_shape, options).build(&heads.all)?;
+    if origin.is_np_shape {
+        graph.set(IS_NP_SHAPE, Arc::<str>::from("1"));
+    }
     for (name, text) in origin.texts {
         graph.set(&name, text);
     }

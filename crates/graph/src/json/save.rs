@@ -3,12 +3,16 @@
 use crate::error::{GraphError, Result};
 use crate::graph::{EntryId, Graph, IndexedGraph};
 use crate::node::Node;
-use crate::value::{DType, Value, number_in_mxnet, unquoted};
+use crate::value::{DType, Value, number_in_mxnet, parse, unquoted};
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// The key of `MxnetName` among the attributes of an op.
 const MXNET_NAME: &str = "mxnet_name";
+/// The note on a variable of its shape.
+const SHAPE: &str = "__shape__";
+/// The attribute of a graph whose file says -1 for lengths that are not known, and 0 for 0.
+pub(super) const IS_NP_SHAPE: &str = "is_np_shape";
 /// The release whose ops and attributes stand in a file for `MXNet`: 1.9.1.
 const MXNET_VERSION: u32 = 10_901;
 
@@ -16,7 +20,21 @@ const MXNET_VERSION: u32 = 10_901;
 #[derive(Debug, Clone)]
 pub struct MxnetName(pub Arc<str>);
 
+/// How a file says that a length of a variable is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    /// `None`: in files of this crate alone.
+    Named,
+    /// 0, and `()` for a shape, as in `MXNet` by default.
+    Zero,
+    /// -1, as in `MXNet` where shapes are NumPy's.
+    Negative,
+}
+
 /// Writes a graph in NNVM's format; one of `MXNet`'s ops alone under its names, so that it reads the file, too.
+///
+/// Such a file has 0 for lengths that are not known. Where that would hide a length of 0 or a scalar, and where the graph
+/// has the attribute `is_np_shape`, it has -1, and says so.
 ///
 /// # Errors
 ///
@@ -24,11 +42,16 @@ pub struct MxnetName(pub Arc<str>);
 pub fn save(graph: &Graph) -> Result<String> {
     let indexed = graph.indexed()?;
     let for_mxnet = is_mxnets(&indexed);
+    let unknown = match for_mxnet {
+        false => Unknown::Named,
+        true if graph.get::<Arc<str>>(IS_NP_SHAPE).is_some() || has_exact_shapes(&indexed) => Unknown::Negative,
+        true => Unknown::Zero,
+    };
     let mut text = String::with_capacity(indexed.nodes().len() * 112 + 256);
     text.push_str("{\n  \"nodes\": [");
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         text.push_str(if number == 0 { "\n" } else { ",\n" });
-        write_node(&mut text, node, number, &indexed, for_mxnet)?;
+        write_node(&mut text, node, number, &indexed, unknown)?;
     }
     text.push_str("\n  ],\n  \"arg_nodes\": ");
     numbers(&mut text, indexed.input_nodes().iter().map(|&each| each as usize));
@@ -43,9 +66,12 @@ pub fn save(graph: &Graph) -> Result<String> {
     if for_mxnet {
         let _ = write!(text, ", \"mxnet_version\": [\"int\", {MXNET_VERSION}]"); // to a string
     }
+    if unknown == Unknown::Negative {
+        let _ = write!(text, ", \"{IS_NP_SHAPE}\": [\"int\", 1]"); // likewise
+    }
     for (name, value) in graph.attributes() {
         if let Some(value) = value.downcast_ref::<Arc<str>>()
-            && !matches!(&**name, "weft_version" | "mxnet_version")
+            && !matches!(&**name, "weft_version" | "mxnet_version" | IS_NP_SHAPE)
         {
             text.push_str(", ");
             string(&mut text, name);
@@ -58,7 +84,7 @@ pub fn save(graph: &Graph) -> Result<String> {
     Ok(text)
 }
 
-/// Whether each call is of an op of `MXNet`'s, and all that is noted can be said as `MXNet` says it.
+/// Whether each call is of an op of `MXNet`'s.
 fn is_mxnets(indexed: &IndexedGraph) -> bool {
     let mut has_calls = false;
     let known = indexed.nodes().iter().all(|node| match node.op() {
@@ -66,17 +92,30 @@ fn is_mxnets(indexed: &IndexedGraph) -> bool {
             has_calls = true;
             op.get::<MxnetName>(MXNET_NAME).is_some()
         }
-        None => node.text("__shape__").is_none_or(|text| !text.contains("None")),
+        None => true,
     });
     known && has_calls
 }
 
-/// The text of a note as `MXNet` writes it: a dtype is a number.
-fn noted_for_mxnet(key: &str, text: Arc<str>) -> Arc<str> {
-    if key != "__dtype__" {
-        return text;
+/// Whether a note is of a scalar, or of a length of 0: by default `MXNet` takes these for unknown.
+fn has_exact_shapes(indexed: &IndexedGraph) -> bool {
+    let is_exact = |text: &str| match parse(text) {
+        Value::Tuple(lengths) => lengths.is_empty() || lengths.iter().any(|length| length.as_int() == Some(0)),
+        _ => false,
+    };
+    indexed.nodes().iter().any(|node| node.text(SHAPE).is_some_and(|text| is_exact(&text)))
+}
+
+/// The text of a note as `MXNet` writes it: a dtype is a number, and so is a length that is not known.
+fn noted_for_mxnet(key: &str, text: Arc<str>, unknown: Unknown) -> Arc<str> {
+    match (key, unknown) {
+        ("__dtype__", _) => {
+            DType::named(&text).and_then(number_in_mxnet).map_or(text, |number| number.to_string().into())
+        }
+        (SHAPE, Unknown::Zero) => text.replace("None", "0").into(),
+        (SHAPE, Unknown::Negative) => text.replace("None", "-1").into(),
+        _ => text,
     }
-    DType::named(&text).and_then(number_in_mxnet).map_or(text, |number| number.to_string().into())
 }
 
 fn string(text: &mut String, value: &str) {
@@ -107,7 +146,8 @@ fn entries(text: &mut String, values: &[EntryId]) {
     text.push(']');
 }
 
-fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGraph, for_mxnet: bool) -> Result<()> {
+fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGraph, unknown: Unknown) -> Result<()> {
+    let for_mxnet = unknown != Unknown::Named;
     let in_mxnet = node.op().and_then(|op| op.get::<MxnetName>(MXNET_NAME));
     text.push_str("    {\"op\": ");
     match &in_mxnet {
@@ -141,7 +181,7 @@ fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGrap
             text.push_str(comma);
             string(text, key);
             text.push_str(": ");
-            string(text, &if for_mxnet { noted_for_mxnet(key, value.clone()) } else { value.clone() });
+            string(text, &if for_mxnet { noted_for_mxnet(key, value.clone(), unknown) } else { value.clone() });
             comma = ", ";
         }
         text.push('}');

@@ -292,6 +292,14 @@ impl Node {
         })
     }
 
+    /// The inputs that say where elements lie, or which are meant.
+    pub fn places(&self) -> Result<Vec<usize>> {
+        match &self.op {
+            Some(op) => op.places(&self.attributes),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The inputs that it changes.
     pub fn mutates(&self) -> Result<Vec<usize>> {
         match &self.op {

@@ -44,6 +44,7 @@ pub(super) fn describe(op: &Arc<Op>, level: i32) -> Result<()> {
     op.set("output_names", by(output_names), level)?;
     op.set("inplace", by(inplace), level)?;
     op.set("ignores", by(|of| Ok(of.op.ignores(&of.attributes)?)), level)?;
+    op.set("places", by(|of| Ok(of.op.places(&of.attributes)?)), level)?;
     op.set("pure", by(|of| Ok(of.op.draws_nothing(&of.attributes)?)), level)?;
     op.set("infer_shape", Arc::new(infer_shape) as SharedShapeRule, level)?;
     op.set("infer_type", Arc::new(infer_type) as SharedTypeRule, level)?;

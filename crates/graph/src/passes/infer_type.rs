@@ -3,7 +3,7 @@
 use super::fixed_point::{Spread, call_of, no_rule};
 use super::infer_shape::{SHAPE, Shapes, check_names};
 use crate::error::{GraphError, Result};
-use crate::graph::{Graph, IndexedGraph};
+use crate::graph::{EntryId, Graph, IndexedGraph};
 use crate::node::Node;
 use crate::registry::{RuleError, SharedTypeRule};
 use crate::value::{DType, Shape, dtype_in_mxnet};
@@ -19,7 +19,8 @@ pub const NUM_UNKNOWN_TYPES: &str = "dtype_num_unknown_nodes";
 pub type DTypes = Vec<Option<DType>>;
 
 /// Finds dtypes from those of variables: from `known`, by name, and from the notes on them under `key`. A variable
-/// without a dtype takes that of its neighbours in a call, or float32.
+/// without a dtype takes that of its neighbours in a call, or float32; one that says where elements lie is int64, and
+/// tells its neighbours nothing.
 ///
 /// # Errors
 ///
@@ -72,7 +73,11 @@ fn inferred<S: BuildHasher>(
     spread.run(&mut ask)?;
     if assumes && spread.facts.iter().any(Option::is_none) {
         for number in (0_u32..).take(indexed.nodes().len()) {
-            assume(&indexed, &mut spread, number);
+            let places = assume(&indexed, &mut spread, number)?;
+            spread.visit(number, &mut ask)?;
+            for input in places {
+                assign(&indexed, &mut spread, indexed.inputs(number)[input], DType::Int64);
+            }
             spread.visit(number, &mut ask)?;
         }
         for &number in indexed.input_nodes() {
@@ -119,16 +124,24 @@ pub(super) fn spread_types(indexed: &IndexedGraph, facts: DTypes, shapes: Option
     Ok(spread.facts)
 }
 
-/// Gives variables of unknown dtype that of the other inputs of their node, or float32.
-fn assume(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number: u32) {
+/// Gives variables of unknown dtype that of the other inputs of their node, or float32; answers the inputs that are places.
+fn assume(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number: u32) -> Result<Vec<usize>> {
     let inputs = indexed.inputs(number);
-    let met = inputs.iter().find_map(|&id| spread.facts[indexed.entry_id(id)]);
-    for id in inputs {
-        let entry = indexed.entry_id(*id);
-        if spread.facts[entry].is_none() && indexed.nodes()[id.node as usize].is_variable() {
-            spread.facts[entry] = Some(met.unwrap_or(DType::Float32));
-            spread.touch(id.node);
-        }
+    let places = indexed.nodes()[number as usize].places()?;
+    let values = || inputs.iter().enumerate().filter(|(at, _)| !places.contains(at)).map(|(_, &id)| id);
+    let met = values().find_map(|id| spread.facts[indexed.entry_id(id)]);
+    for id in values() {
+        assign(indexed, spread, id, met.unwrap_or(DType::Float32));
+    }
+    Ok(places.into_iter().filter(|&at| at < inputs.len()).collect())
+}
+
+/// Gives a variable this dtype, if it has none.
+fn assign(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, id: EntryId, dtype: DType) {
+    let entry = indexed.entry_id(id);
+    if spread.facts[entry].is_none() && indexed.nodes()[id.node as usize].is_variable() {
+        spread.facts[entry] = Some(dtype);
+        spread.touch(id.node);
     }
 }
 

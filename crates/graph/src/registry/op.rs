@@ -269,6 +269,11 @@ impl Op {
         Ok(Self::of_inputs(attributes, self.given("ignores", attributes)?.unwrap_or_default()))
     }
 
+    /// The inputs that say where elements lie, or which are meant: the dtypes of the others are not theirs.
+    pub fn places(&self, attributes: &Attributes) -> Result<Vec<usize>> {
+        Ok(Self::of_inputs(attributes, self.given("places", attributes)?.unwrap_or_default()))
+    }
+
     /// Whether each element of its results is made of those at its place alone, inputs broadcast.
     pub fn is_elementwise(&self, attributes: &Attributes) -> Result<bool> {
         Ok(self.given("elementwise", attributes)?.unwrap_or(false))
