@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust test-arm test-musl test-windows lint lint-sources lint-stubs bench gpu wheel docs clean release build install
+.PHONY: help demo test test-rust test-rust-built test-arm test-musl test-windows lint lint-sources lint-stubs bench gpu wheel docs clean release build install
 
 PYTHON ?= $(shell .ci/find-python)
 VENV ?= .venv
@@ -59,6 +59,9 @@ test-rust: ## run the Rust tests and doctests
 	$(AS_WHEEL) sh -c 'for example in pipeline failures symbols; do \
 	  "$${CARGO_TARGET_DIR:-target}/$(RUST_PROFILE:test=debug)/examples/$$example" || exit; \
 	done'
+
+test-rust-built: # compiles what test-rust runs first
+	$(AS_WHEEL) cargo test $(LOCKED) --profile $(RUST_PROFILE) $(CRATES) --tests --no-run
 
 test-arm: $(VENV)/.stamp-build ## run a choice of the tests for 64-bit ARM Linux, by qemu (Debian's packages)
 	PYTHON=$(BIN)/python .ci/emulate arm
