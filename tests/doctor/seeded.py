@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
-from weft._core import Scope, _watch
+from weft._core import Scope
 from weft._doctor.check import Checker
 from weft._doctor.findings import KINDS, Finding, Report
 from weft._doctor.orders import Difference, Logged, OrderLog, differences, findings_of
 from weft._doctor.session import CHECKED
+from weft._engine.observers import watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,13 +41,23 @@ def logged(path: Path, policy: str, base: Iterable[Logged]) -> list[Logged]:
     hook = OrderLog({(one.thread, one.number) for one in base})
     previous = weft.set_engine(weft.Engine(policy=policy))
     try:
-        _watch(hook, policy)
+        watch(hook, policy)
         with Scope(eager=True):
             execute(path)
     finally:
-        _watch(None)
+        watch(None)
         weft.set_engine(previous)
     return hook.log
+
+
+def check(path: Path, checker: Checker) -> None:
+    """Run a script, and let a checker look."""
+    try:
+        watch(checker)
+        with Scope(eager=True):
+            execute(path)
+    finally:
+        watch(None)
 
 
 def examined(path: Path, *, advice: bool = True, seeds: Iterable[int] = SEEDS) -> list[Finding]:
@@ -62,11 +73,8 @@ def _findings(path: Path, seeds: Iterable[int], *, advice: bool) -> list[Finding
     report = Report()
     checker = Checker(CHECKED, logs=True)
     try:
-        _watch(checker)
-        with Scope(eager=True):
-            execute(path)
+        check(path, checker)
     finally:
-        _watch(None)
         checker.finish(report)
     if checker.log:
         found: dict[tuple[str, str, int], Difference] = {}

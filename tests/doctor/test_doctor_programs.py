@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from seeded import execute, logged
+from seeded import check, logged
 
 import weft
-from weft._core import Scope, _are_finite, _keep, _put_back, _watch
+from weft._core import _are_finite, _keep, _put_back
 from weft._doctor import budget, programs
 from weft._doctor.check import Checker
 from weft._doctor.orders import differences
 from weft._doctor.session import CHECKED
+from weft._engine import observers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -489,12 +492,7 @@ copy(x, y)
 """
     )
     checker = Checker(CHECKED, logs=True)
-    try:
-        _watch(checker)
-        with Scope(eager=True):
-            execute(path)
-    finally:
-        _watch(None)
+    check(path, checker)
     assert checker.log[-1].number == TURNS + 1
     found, compared = differences(checker.log, logged(path, "shuffled:1", checker.log))
     assert (found, compared) == ({}, len(checker.log))
@@ -686,3 +684,35 @@ def test_nothing_is_looked_at_while_ops_pend() -> None:
         goes.set()
     weft.wait()
     assert _put_back([x], kept)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_replays_unlooked_at() -> None:
+    with weft.doctor(only="first-nan"):
+        assert observers.replaying is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # other threads live
+            child = os.fork()
+        if not child:
+            os._exit(observers.replaying is not None)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert observers.replaying is None
+
+
+def test_functions_are_asked_for_what_they_hold_as_far_as_that_goes() -> None:
+    def outer() -> Callable[[], Any]:
+        def inner() -> Any:
+            return later
+
+        if observers.replaying is not None:
+            later = 1
+        return inner
+
+    unset = outer()
+    unset.__module__ = "weft.later"
+    assert programs.is_own(unset)
+    held: list[Any] = []
+    ring = partial(programs.is_own, held)
+    held.append(ring)
+    assert programs.is_own(ring)
+    assert not programs.is_own(partial(programs.is_own, [lambda: None]))

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from weft._command.running import INTERRUPTED
 from weft._command.scripts import run_program
-from weft._core import Scope, _watch, _watch_drain
+from weft._core import Scope, _watch_drain
 from weft._doctor.check import Checker
 from weft._doctor.findings import Report
 from weft._doctor.orders import OPS, WANTED, Logged, OrderLog
 from weft._doctor.traces import Traces
+from weft._engine.observers import watch
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -42,7 +43,7 @@ class _Once:
     def begin(self) -> None:
         """Start to look."""
         if sys.platform != "win32":
-            os.register_at_fork(after_in_parent=self._forked, after_in_child=partial(_watch, None))
+            os.register_at_fork(after_in_parent=self._forked, after_in_child=partial(watch, None))
         if self._what == "advice":
             self._traces = Traces(self._kinds)
             self._traces.start(timed=True)
@@ -50,12 +51,12 @@ class _Once:
         self._eager.__enter__()
         if self._what == "check":
             self._hook = Checker(self._kinds, logs=bool(self._kinds & {"undeclared-read", "nondeterministic"}))
-            _watch(self._hook)
+            watch(self._hook)
         else:
             wanted = self._answer.with_name(WANTED)
             # Written by the process that has started this one.
             self._hook = OrderLog(pickle.loads(wanted.read_bytes()) if wanted.exists() else None)  # noqa: S301
-            _watch(self._hook, self._what)
+            watch(self._hook, self._what)
 
     def _forked(self) -> None:
         self._forks += 1
@@ -70,7 +71,7 @@ class _Once:
             if self.status != INTERRUPTED:
                 _watch_drain(_TO_END)
         finally:
-            _watch(None)
+            watch(None)
             suspects = False
             if isinstance(self._hook, Checker):
                 self._hook.finish(report)

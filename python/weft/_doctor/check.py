@@ -18,7 +18,6 @@ from weft._doctor.orders import OPS, Logged, logged, thread_name
 from weft._doctor.programs import Programs
 from weft._doctor.pushes import Owners, Push
 from weft._doctor.reach import code_of
-from weft._engine import observers
 from weft._trace.record import Kind
 
 if TYPE_CHECKING:
@@ -109,7 +108,8 @@ class Checker:
         )
         #: Runs a call of a program outside of ops.
         self.calling = self._programs.call
-        observers.replaying = self._programs.replaying
+        #: Runs a replay that the script asks for by itself.
+        self.replay = self._programs.replaying
         #: Ops that were not looked at, and whether one was pushed since the last wait for all.
         self._passed, self._is_behind = 0, False
         #: Seconds of checks inside the current op.
@@ -383,7 +383,6 @@ class Checker:
 
     def finish(self, report: Report) -> None:
         """Add the findings."""
-        observers.replaying = None
         self._programs.finish()
         self._nans.finish(report, told="first-nan" in self.kinds)
         self._accesses.finish(report, self.kinds)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from contextlib import suppress
 from functools import partial
 from math import inf
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -32,7 +33,7 @@ from weft._doctor.reach import is_foreign, module_of
 from weft._program.trees import leaves_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from weft._core import Compiled
     from weft._doctor.budget import Budget
@@ -438,13 +439,21 @@ def is_own(function: object, depth: int = 4) -> bool:
     """
     if isinstance(function, partial):
         given = [*function.args, *function.keywords.values()]
-        return is_own(function.func, depth) and all(map(is_own, _functions_in(given, depth)))
+        return is_own(function.func, depth) and _are_own(given, depth)
     if not isinstance(function, _PLAIN) or not _is_of_this_process(function) or not is_foreign(module_of(function)):
         return False
-    cells = getattr(function, "__closure__", None) or ()
-    return depth == 0 or all(
-        is_own(each, depth - 1) for each in _functions_in([cell.cell_contents for cell in cells], depth)
-    )
+    return _are_own(_held(function), depth)
+
+
+def _are_own(values: Iterable[Any], depth: int) -> bool:
+    return depth == 0 or all(is_own(each, depth - 1) for each in _functions_in(values, depth))
+
+
+def _held(function: Any) -> Iterator[Any]:
+    """Yield what a function holds by its closure."""
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # assigned later
+            yield cell.cell_contents
 
 
 def _functions_in(values: Any, depth: int) -> list[Any]:

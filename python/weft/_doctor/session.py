@@ -7,8 +7,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from weft._core import Scope, _watch, _watch_drain, _watch_origins
+from weft._core import Scope, _watch_drain, _watch_origins
 from weft._doctor.findings import Report, parse_kinds
+from weft._engine.observers import watch
 from weft._trace.marks import Mark, set_marks
 from weft.errors import TraceError
 
@@ -104,7 +105,7 @@ class Doctor:
                 self._checker = Checker(checks)
                 self._eager = Scope(eager=True)
                 self._eager.__enter__()
-                _watch(self._checker)
+                watch(self._checker)
             if self._kinds - CHECKED - {"nondeterministic"}:
                 from weft._doctor.traces import Traces  # noqa: PLC0415
 
@@ -126,7 +127,7 @@ class Doctor:
             self._end()
 
     def _end(self) -> None:
-        _watch(None)
+        watch(None)
         if self._eager is not None:
             self._eager.__exit__(None, None, None)
             self._eager = None
@@ -148,7 +149,7 @@ def _after_fork_child() -> None:
     global _lock  # noqa: PLW0603 - the lock guards that list
     _lock = threading.Lock()
     if _open:
-        _watch(None)
+        watch(None)
         _open.clear()
 
 

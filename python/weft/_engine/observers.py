@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft._core import _watch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +27,23 @@ replaying: Callable[[Any, tuple[NDArray, ...], Callable[[bool], tuple[NDArray, .
 
 #: The folder of the package.
 PACKAGE = str(Path(__file__).parent.parent)
+
+
+def watch(hook: Any, policy: str | None = None) -> None:
+    """Let a hook hear of each push from now on, and of replays by hand if it has a function ``replay``; None ends both.
+
+    Engines that are made meanwhile have the policy, if one is given.
+
+    Examples
+    --------
+    >>> from weft._engine import observers
+    >>> observers.watch(None)
+    >>> observers.replaying is None
+    True
+    """
+    global replaying  # noqa: PLW0603 - asked by each replay
+    _watch(hook, policy)
+    replaying = getattr(hook, "replay", None)
 
 
 def caller() -> tuple[str, int]:
