@@ -465,6 +465,10 @@ def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if sys.platform != "linux":
         pytest.skip("the driver of the host is written for Linux")
     folder = tmp_path_factory.mktemp("cuda")
+    kept = tmp_path_factory.getbasetemp() / "kernels"
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the folder above is that of all processes of this run
+        kept = kept.parents[1] / "kernels"
+    kept.mkdir(exist_ok=True)
     sources = Path(__file__).parent / "cuda"
     driver, compiler = folder / "libcuda.so", folder / "libnvrtc.so"
     shared = ["-O1", "-shared", "-fPIC", "-o"]
@@ -474,6 +478,7 @@ def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "WEFT_CUDA_LIBRARY": str(driver),
         "WEFT_NVRTC_LIBRARY": str(compiler),
         "FAKE_NVRTC_FOLDER": str(folder),
+        "FAKE_NVRTC_KEPT": str(kept),
     }
     os.environ.update(variables)
     from weft import _core  # no CUDA is opened before a test asks for it
