@@ -11,6 +11,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -429,6 +430,79 @@ def write_script(folder: Path, source: str) -> Path:
 def script_env(**env: str) -> dict[str, str]:
     """Our environment without weft's own settings, and ``env``."""
     return {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")} | env
+
+
+#: Imports what its arguments name, and forks for each line, which describes a script: the child leaves the loop, and is a process
+#: like any that has imported as much.
+FORKING = """
+import importlib, json, os, sys, weft
+
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for line in sys.stdin:
+    if not os.fork():
+        break
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+else:
+    sys.exit()
+
+wanted = json.loads(line)
+os.chdir(wanted["folder"])
+os.environ.update(wanted["env"])
+for name, stream in ((os.devnull, 0), ("output", 1), ("errors", 2)):
+    os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
+__file__, sys.argv, sys.stdin = wanted["script"], [wanted["script"], *wanted["arguments"]], open(0, closefd=False)
+sys.path[:1] = [os.path.dirname(__file__), *filter(None, wanted["env"].get("PYTHONPATH", "").split(os.pathsep))]
+del line, name, stream, wanted
+exec(compile(open(__file__, encoding="utf-8").read(), __file__, "exec"))
+"""
+
+
+class Forks:
+    """Runs scripts in forks of a process that has imported weft and more, where imports are most of what they would take.
+
+    Parameters
+    ----------
+    *modules : str
+        What else it has imported.
+    **env : str
+        Its environment, beside ours without weft's own settings.
+    """
+
+    def __init__(self, *modules: str, **env: str) -> None:
+        self._command = [sys.executable, "-X", "faulthandler", "-c", FORKING, *modules]
+        self._env = script_env(**env)
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, folder: Path, script: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a script in a folder, with arguments and more of an environment."""
+        process = self._process = self._process or subprocess.Popen(
+            self._command,
+            env=self._env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        wanted = {"folder": str(folder), "script": str(script), "arguments": arguments, "env": env}
+        try:
+            process.stdin.write(json.dumps(wanted) + "\n")
+            process.stdin.flush()
+            status = int(process.stdout.readline())
+        except BaseException:  # it hangs: the test's time is over
+            self.close()
+            raise
+        output, errors = ((folder / name).read_text(encoding="utf-8") for name in ("output", "errors"))
+        return subprocess.CompletedProcess([str(script), *arguments], status, output, errors)
+
+    def close(self) -> None:
+        """End the process, and all that hangs with it."""
+        process, self._process = self._process, None
+        if process is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import json
 import os
 import pkgutil
 import re
-import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weft
-from conftest import script_env
+from conftest import Forks, write_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,26 +40,6 @@ SESSION = """
 import doctest
 test = doctest.DocTestParser().get_doctest({!r}, {{}}, "block", None, 0)
 assert not doctest.DocTestRunner(optionflags={}).run(test).failed
-"""
-
-#: Forks for each line, which describes a script: the child leaves the loop, and is a process like any that has imported weft.
-FORKING = """
-import doctest, json, os, sys, weft
-
-for line in sys.stdin:
-    if not os.fork():
-        break
-    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-else:
-    sys.exit()
-
-os.chdir(json.loads(line))
-for name, stream in ((os.devnull, 0), ("output", 1), ("errors", 2)):
-    os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), stream)
-__file__, sys.argv = os.path.abspath("script.py"), ["script.py"]
-sys.stdin = open(0, closefd=False)
-del line, name, stream
-exec(compile(open(__file__, encoding="utf-8").read(), __file__, "exec"))
 """
 
 
@@ -95,46 +71,10 @@ def test_nothing_tells_to_install_weft_from_where_it_is_not() -> None:
     assert not [path for path in texts if told.search(path.read_text(encoding="utf-8"))]
 
 
-class Forks:
-    """Runs scripts in forks of a process that has imported weft, which is most of what a block would take."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-
-    def run(self, folder: Path, source: str) -> subprocess.CompletedProcess[str]:
-        (folder / "script.py").write_text(source, encoding="utf-8")
-        process = self._process = self._process or subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-c", FORKING],
-            env=script_env(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(str(folder)) + "\n")
-            process.stdin.flush()
-            status = int(process.stdout.readline())
-        except BaseException:  # it hangs: the test's time is over
-            self.close()
-            raise
-        output, errors = ((folder / name).read_text(encoding="utf-8") for name in ("output", "errors"))
-        return subprocess.CompletedProcess(["script.py"], status, output, errors)
-
-    def close(self) -> None:
-        """End the process, and all that hangs with it."""
-        process, self._process = self._process, None
-        if process is not None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-
-
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    """Make what runs scripts, for all blocks together."""
-    made = Forks()
+    """Make what runs scripts, for all blocks together: the import of weft is most of what a block takes."""
+    made = Forks("doctest")
     yield made
     made.close()
 
@@ -142,7 +82,7 @@ def forks() -> Iterator[Forks]:
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_runs(forks: Forks, script: RunScript, tmp_path: Path, block: str) -> None:
     source = SESSION.format(block, FLAGS) if block.lstrip().startswith(">>>") else block
-    done = forks.run(tmp_path, source) if hasattr(os, "fork") else script(source)
+    done = forks.run(tmp_path, write_script(tmp_path, source)) if hasattr(os, "fork") else script(source)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 
