@@ -11,6 +11,7 @@ import ctypes
 import faulthandler
 import gc
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -431,6 +432,79 @@ def script_env(**env: str) -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")} | env
 
 
+#: Imports what its arguments name, and forks for each line, which describes a script: the child leaves the loop, and is a process
+#: like any that has imported as much.
+FORKING = """
+import importlib, json, os, sys, weft
+
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+for line in sys.stdin:
+    if not os.fork():
+        break
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+else:
+    sys.exit()
+
+wanted = json.loads(line)
+os.chdir(wanted["folder"])
+os.environ.update(wanted["env"])
+for name, stream in ((os.devnull, 0), ("output", 1), ("errors", 2)):
+    os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC), stream)
+__file__, sys.argv, sys.stdin = wanted["script"], [wanted["script"], *wanted["arguments"]], open(0, closefd=False)
+sys.path[:1] = [os.path.dirname(__file__), *filter(None, wanted["env"].get("PYTHONPATH", "").split(os.pathsep))]
+del line, name, stream, wanted
+exec(compile(open(__file__, encoding="utf-8").read(), __file__, "exec"))
+"""
+
+
+class Forks:
+    """Runs scripts in forks of a process that has imported weft and more, where imports are most of what they would take.
+
+    Parameters
+    ----------
+    *modules : str
+        What else it has imported.
+    **env : str
+        Its environment, beside ours without weft's own settings.
+    """
+
+    def __init__(self, *modules: str, **env: str) -> None:
+        self._command = [sys.executable, "-X", "faulthandler", "-c", FORKING, *modules]
+        self._env = script_env(**env)
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, folder: Path, script: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a script in a folder, with arguments and more of an environment."""
+        process = self._process = self._process or subprocess.Popen(
+            self._command,
+            env=self._env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        wanted = {"folder": str(folder), "script": str(script), "arguments": arguments, "env": env}
+        try:
+            process.stdin.write(json.dumps(wanted) + "\n")
+            process.stdin.flush()
+            status = int(process.stdout.readline())
+        except BaseException:  # it hangs: the test's time is over
+            self.close()
+            raise
+        output, errors = ((folder / name).read_text(encoding="utf-8") for name in ("output", "errors"))
+        return subprocess.CompletedProcess([str(script), *arguments], status, output, errors)
+
+    def close(self) -> None:
+        """End the process, and all that hangs with it."""
+        process, self._process = self._process, None
+        if process is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
 @pytest.fixture(scope="session")
 def native_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A shared library of native functions, made with the machine's C compiler."""
@@ -465,6 +539,10 @@ def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if sys.platform != "linux":
         pytest.skip("the driver of the host is written for Linux")
     folder = tmp_path_factory.mktemp("cuda")
+    kept = tmp_path_factory.getbasetemp() / "kernels"
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the folder above is that of all processes of this run
+        kept = kept.parents[1] / "kernels"
+    kept.mkdir(exist_ok=True)
     sources = Path(__file__).parent / "cuda"
     driver, compiler = folder / "libcuda.so", folder / "libnvrtc.so"
     shared = ["-O1", "-shared", "-fPIC", "-o"]
@@ -474,6 +552,7 @@ def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "WEFT_CUDA_LIBRARY": str(driver),
         "WEFT_NVRTC_LIBRARY": str(compiler),
         "FAKE_NVRTC_FOLDER": str(folder),
+        "FAKE_NVRTC_KEPT": str(kept),
     }
     os.environ.update(variables)
     from weft import _core  # no CUDA is opened before a test asks for it

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import textwrap
@@ -16,8 +17,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weft
+from conftest import Forks, write_script
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from conftest import RunScript
 
 ROOT = Path(__file__).parent.parent
@@ -67,9 +71,18 @@ def test_nothing_tells_to_install_weft_from_where_it_is_not() -> None:
     assert not [path for path in texts if told.search(path.read_text(encoding="utf-8"))]
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    """Make what runs scripts, for all blocks together: the import of weft is most of what a block takes."""
+    made = Forks("doctest")
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("block", BLOCKS)
-def test_block_runs(script: RunScript, block: str) -> None:
-    done = script(SESSION.format(block, FLAGS) if block.lstrip().startswith(">>>") else block)
+def test_block_runs(forks: Forks, script: RunScript, tmp_path: Path, block: str) -> None:
+    source = SESSION.format(block, FLAGS) if block.lstrip().startswith(">>>") else block
+    done = forks.run(tmp_path, write_script(tmp_path, source)) if hasattr(os, "fork") else script(source)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from conftest import SOON, script_env
+from conftest import SOON, Forks, script_env
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SIZES = {"classify": 48, "heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
@@ -17,14 +22,36 @@ SIZES = {"classify": 48, "heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "p
 TRAININGS = {"text": 1, "towers": 1}
 
 
-def run(folder: Path, name: str, *options: str, **env: str) -> str:
-    """Run an example in a folder, and return what it printed."""
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *options]
-    env = script_env(MPLBACKEND="Agg", **env)
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=4 * SOON, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout
+class Run(Protocol):
+    """Runs an example in a folder, and returns what it printed."""
+
+    def __call__(self, folder: Path, name: str, *options: str, **env: str) -> str: ...
+
+
+#: What examples import, which takes longer than most of them compute.
+MODULES = ("sklearn.datasets", "scipy.ndimage", "matplotlib.figure", "matplotlib.backends.backend_svg", "PIL.Image")
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Make what runs examples, for all tests together."""
+    forks = Forks(*MODULES, MPLBACKEND="Agg")
+
+    def run(folder: Path, name: str, *options: str, **env: str) -> str:
+        script = EXAMPLES / f"{name}.py"
+        if hasattr(os, "fork"):
+            done = forks.run(folder, script, *options, **env)
+        else:
+            command, env = [sys.executable, str(script), *options], script_env(MPLBACKEND="Agg", **env)
+            done = subprocess.run(
+                command, cwd=folder, env=env, capture_output=True, text=True, timeout=4 * SOON, check=False
+            )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout
+
+    yield run
+    forks.close()
 
 
 def test_all_are_run() -> None:
@@ -33,19 +60,19 @@ def test_all_are_run() -> None:
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_gives_what_numpy_gives(tmp_path: Path, name: str) -> None:
+def test_gives_what_numpy_gives(run: Run, tmp_path: Path, name: str) -> None:
     printed = run(tmp_path, name, "--size", str(SIZES[name]), "--repeats", "1", "--timeline", "run.svg")
     assert "speed-up" in printed
     assert "DIFFERENT" not in printed
     assert (tmp_path / "run.svg").read_text("utf-8").startswith("<?xml")
 
 
-def test_photographs_saves_its_sheet(tmp_path: Path) -> None:
+def test_photographs_saves_its_sheet(run: Run, tmp_path: Path) -> None:
     run(tmp_path, "photographs", "--size", "60", "--repeats", "1", "--sheet", "sheet.png")
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_one_buffer_stores_the_same_each_way(tmp_path: Path) -> None:
+def test_one_buffer_stores_the_same_each_way(run: Run, tmp_path: Path) -> None:
     options = ("--milliseconds", "1", "--repeats", "1", "--picture", "loop.svg", "--timeline", "run.svg")
     printed = run(tmp_path, "one_buffer", *options)
     assert printed.count("median") == 3
@@ -53,7 +80,7 @@ def test_one_buffer_stores_the_same_each_way(tmp_path: Path) -> None:
     assert (tmp_path / "run.svg").exists()
 
 
-def test_two_ranks_train_as_one_process(tmp_path: Path) -> None:
+def test_two_ranks_train_as_one_process(run: Run, tmp_path: Path) -> None:
     printed = run(tmp_path, "two_ranks", "--steps", "2", "--rows", "4")
     assert "the same weights, bit for bit" in printed
     assert all((tmp_path / f"rank{rank}.svg").exists() for rank in (0, 1))
@@ -61,14 +88,14 @@ def test_two_ranks_train_as_one_process(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRAININGS)
-def test_gives_the_same_weights_however_it_runs(tmp_path: Path, name: str) -> None:
+def test_gives_the_same_weights_however_it_runs(run: Run, tmp_path: Path, name: str) -> None:
     printed = run(tmp_path, name, "--size", str(TRAININGS[name]), "--repeats", "1", "--timeline", "run.svg")
     assert "weights: the same in all runs, bit for bit" in printed
     assert (tmp_path / "run.svg").exists()
 
 
 @pytest.mark.slow
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_demo(run: Run, tmp_path: Path) -> None:
     printed = run(tmp_path, "cnn", "--quick", "--timeline", "run.svg")
     assert "CNN: weights the same in all runs, bit for bit" in printed
     assert "speed-up" in printed
@@ -77,7 +104,7 @@ def test_the_demo(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_network_learns_the_same_everywhere(tmp_path: Path) -> None:
+def test_the_network_learns_the_same_everywhere(run: Run, tmp_path: Path) -> None:
     printed = run(tmp_path, "digits", "--quick", "--hidden", "256", "--timeline", "run.svg")
     assert "the same in all runs, bit for bit" in printed
     assert "differ" not in printed
@@ -94,7 +121,7 @@ SMALL = ("--epochs", "1", "--repeats", "1", "--hidden", "32", "--timeline", "run
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gpus", DEVICES)
-def test_the_network_says_which_devices_it_uses(tmp_path: Path, gpus: str, fake_cuda: dict[str, str]) -> None:
+def test_the_network_says_which_devices_it_uses(run: Run, tmp_path: Path, gpus: str, fake_cuda: dict[str, str]) -> None:
     stand_in = Path(__file__).parent / "cuda" / "cupy_on_host.py"
     (tmp_path / "cupy.py").write_text(stand_in.read_text("utf-8"), encoding="utf-8")
     env = {"PYTHONPATH": str(tmp_path), "FAKE_CUDA_DEVICES": gpus}
@@ -108,7 +135,9 @@ def test_the_network_says_which_devices_it_uses(tmp_path: Path, gpus: str, fake_
 
 
 @pytest.mark.slow
-def test_the_network_stays_on_the_cpu_without_cupy_and_says_so(tmp_path: Path, fake_cuda: dict[str, str]) -> None:
+def test_the_network_stays_on_the_cpu_without_cupy_and_says_so(
+    run: Run, tmp_path: Path, fake_cuda: dict[str, str]
+) -> None:
     (tmp_path / "cupy.py").write_text("raise ImportError('there is none')", encoding="utf-8")
     printed = run(tmp_path, "digits", *SMALL, PYTHONPATH=str(tmp_path), **fake_cuda)
     said = "cpu:0 and cpu:1, logical devices of the CPU, for want of a GPU: CuPy cannot be imported (there is none)"

@@ -1,20 +1,20 @@
 // NVRTC on the host, for tests where there is no GPU: compiles CUDA C++ as C++, with a loop over the grid around each
 // kernel. An image is the path of the library that comes of it; the driver in libcuda.c loads that. A kernel's threads
 // run one after the other, so __syncthreads() is not to be had. An element that does not lie at a multiple of its size is
-// a fault, as it is on a device.
+// a fault, as it is on a device. Where FAKE_NVRTC_KEPT names a folder, what was compiled once is copied from there;
+// FAKE_NVRTC_LEVEL is the optimization of kernels that compute for long.
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <regex>
-#include <sstream>
+#include <functional>
 #include <string>
 #include <unistd.h>
 
 namespace {
 
 const char* const kPrelude = R"(
-#include <cstddef>
+typedef decltype(sizeof 0) size_t;
 #define __global__
 #define __device__
 #define __shared__ static thread_local
@@ -73,16 +73,47 @@ struct Program {
 };
 
 std::string read(const std::string& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
+    std::string found;
+    if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
+        char part[4096];
+        while (size_t size = std::fread(part, 1, sizeof part, file)) found.append(part, size);
+        std::fclose(file);
+    }
+    return found;
 }
 
 bool write(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    return bool(file);
+    std::FILE* file = std::fopen(path.c_str(), "wb");
+    if (!file) return false;
+    bool done = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    return std::fclose(file) == 0 && done;
+}
+
+bool copy(const std::string& from, const std::string& to) {
+    std::string bytes = read(from);
+    return !bytes.empty() && write(to, bytes);
+}
+
+// Whether a word comes next, which is left behind, and the spaces around it.
+bool take(const char*& at, const char* word) {
+    while (std::isspace((unsigned char)*at)) ++at;
+    size_t size = std::strlen(word);
+    if (std::strncmp(at, word, size) != 0) return false;
+    for (at += size; std::isspace((unsigned char)*at);) ++at;
+    return true;
+}
+
+// The name of the kernel that begins here, if one does: extern "C" __global__ __launch_bounds__(...) void name(
+std::string kernel(const char* at) {
+    if (!take(at, "extern") || !take(at, "\"C\"") || !take(at, "__global__")) return "";
+    if (take(at, "__launch_bounds__")) {
+        at = std::strchr(at, ')');
+        if (!at++) return "";
+    }
+    if (!take(at, "void")) return "";
+    const char* end = at;
+    while (std::isalnum((unsigned char)*end) || *end == '_') ++end;
+    return std::string(at, end);
 }
 
 }  // namespace
@@ -123,21 +154,32 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
     int file = mkstemp(&stem[0]);
     if (file < 0) return 1;
     close(file);
+    program->image = stem + ".so";
     std::string text = kPrelude + program->source;
-    std::regex kernel(R"re(extern\s+"C"\s+__global__\s+(?:__launch_bounds__\([^)]*\)\s*)?void\s+(\w+)\s*\()re");
-    for (std::sregex_iterator at(program->source.begin(), program->source.end(), kernel), end; at != end; ++at) {
-        std::string name = (*at)[1];
+    const char* source = program->source.c_str();
+    for (const char* at = source; (at = std::strstr(at, "extern")) != nullptr; ++at) {
+        std::string name = kernel(at);
+        if (name.empty()) continue;
         text += "\nextern \"C\" int " + name + "__run(void** p, const unsigned* g, const unsigned* b) { return weft_run(&" + name +
                 ", p, g, b); }\nextern \"C\" const size_t* " + name + "__sizes() { return weft_sizes(&" + name + "); }\n";
     }
+    const char* level = std::getenv("FAKE_NVRTC_LEVEL");
+    if (!level) level = "-O0"; // most kernels take longer to compile than to run
+    text += "\n// " + std::string(level) + "\n";
+    const char* kept = std::getenv("FAKE_NVRTC_KEPT");
+    const std::string known = kept ? kept + std::string("/") + std::to_string(std::hash<std::string>()(text)) : "";
+    // Each has a copy of its own, as each module has variables of its own.
+    if (kept && copy(known, program->image)) return 0;
     if (!write(stem + ".cpp", text)) return 1;
     // In two steps, so that what finds misaligned elements is ours, and not a library.
-    std::string command = "g++ -std=c++14 -O1 -w -fPIC -ffp-contract=off -fwrapv -fsanitize=alignment -c -o " + stem + ".o " +
-                          stem + ".cpp > " + stem + ".log 2>&1 && g++ -shared -o " + stem + ".so " + stem + ".o";
+    std::string command = "g++ -std=c++14 -w -fPIC -ffp-contract=off -fwrapv -fsanitize=alignment " + std::string(level) +
+                          " -c -o " + stem + ".o " + stem + ".cpp > " + stem + ".log 2>&1 && ld -shared -o " + program->image + " " + stem + ".o";
     int status = std::system(command.c_str());
     program->log = read(stem + ".log");
     if (status != 0) return 6;
-    program->image = stem + ".so";
+    // By a name of its own first: another process may ask for it at any time.
+    const std::string begun = known + stem.substr(stem.rfind('/') + 1);
+    if (kept && copy(program->image, begun)) std::rename(begun.c_str(), known.c_str());
     return 0;
 }
 

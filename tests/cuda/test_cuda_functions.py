@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +10,6 @@ import numpy as np
 import pytest
 
 import weft
-from conftest import write_script
-from weft._cuda import products, totals
-from weft._cuda.expressions import expression
-from weft._cuda.fused import source
-from weft._cuda.launch import Reduction
-from weft._cuda.sources import Elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,84 +173,6 @@ def test_arrays_are_made_where_they_belong(call: Callable[..., Any], monkeypatch
 
     monkeypatch.setattr("weft._call.devices.copy_elements", refuse)
     same(call(weft, device=DEVICE), call(np))
-
-
-def neighbours() -> str:
-    """A kernel of several functions, over half precision, booleans and complex numbers."""
-    half, double, pair, truth = map(np.dtype, ("float16", "float64", "complex128", "bool"))
-    parts = (
-        (
-            Elementwise("multiply", "a * b", (half,) * 2, half, (half,) * 2, half),
-            ("slot", 0),
-            (("array", 0), ("scalar", 0)),
-        ),
-        (Elementwise("copy", "a", (half,), double, (half,), half), ("slot", 1), (("slot", 0),)),
-        (
-            Elementwise("greater", "a > b", (double,) * 2, truth, (double,) * 2, truth),
-            ("array", 1),
-            (("slot", 1), ("array", 2)),
-        ),
-        (
-            Elementwise("add", expression("add", (pair, pair)) or "", (double, pair), pair, (pair,) * 2, pair),
-            ("array", 3),
-            (("slot", 1), ("array", 3)),
-        ),
-    )
-    found = source(parts, (half, truth, double, pair))
-    assert found is not None
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_sources_compile_for_gpus(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Elementwise] = []
-
-    def keep(name: str, body: str, *rest: Any, **options: bool) -> None:
-        made.append(Elementwise(name, body, *rest, **options))
-        raise NotImplementedError
-
-    monkeypatch.setattr("weft._cuda.functions.kernels", keep)
-    for dtype in ("int16", "float32", "complex128"):
-        x = weft.ones((3, 3), dtype=dtype, device=DEVICE)
-        for call in (
-            lambda x=x: weft.where(x, x, 0),
-            lambda x=x: weft.clip(x, x, 1),
-            lambda x=x: weft.angle(x, deg=True),
-            lambda x=x: weft.nan_to_num(x),
-            lambda x=x: weft.round(x, 2),
-            lambda x=x: weft.isclose(x, x, equal_nan=True),
-            lambda x=x: weft.tril(x),
-            lambda x=x: weft.arange(9, dtype=x.dtype, device=DEVICE),
-            lambda x=x: weft.linspace(0, 1, dtype=x.dtype, device=DEVICE),
-        ):
-            with contextlib.suppress(NotImplementedError, AssertionError):
-                call()
-    assert len(made) > 20
-    sources = [each.source(strided=bool(at % 2), scalars=0) for at, each in enumerate(made)]
-    sources.append(neighbours())
-    bits, half, single, double = map(np.dtype, ("bool", "float16", "float32", "float64"))
-    for stated in [each for each in weft.ops.attribute_map("kernels").values() if isinstance(each, Reduction)]:
-        sources += [
-            totals.source(stated, half, single, half, divided=stated.divided),
-            totals.source(stated, double, double, double, divided=stated.divided),
-            totals.source(stated, bits, np.dtype(np.int64), np.dtype(np.int64)),
-        ]
-    sources += [products.source(dtype) for dtype in (half, single, double, np.dtype(np.int8))]
-    data = tmp_path / "sources.json"
-    data.write_text(json.dumps(sources))
-    script = """
-        import json, sys
-        from weft._cuda import nvrtc, sources
-
-        for at, text in enumerate(json.load(open(sys.argv[1]))):
-            capability = ((8, 0), (9, 0))[at % 2]
-            assert nvrtc.build("kernel", text, capability, sources.OPTIONS)[:4] == b"\\x7fELF"
-    """
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
-    command = [sys.executable, str(write_script(tmp_path, script)), str(data)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
 
 
 def test_what_is_no_kernel_says_so() -> None:
