@@ -4,7 +4,7 @@
 use super::{One, Variable, push, work};
 use crate::op::{Device, Op, OpFlags, OpKind, OpPtr};
 use crate::replay::{
-    Batch, Bound, Call, Instance, Part, Plan, PortId, ReplayBuilder, StepContext, StepKind, StepOptions,
+    Batch, Bound, Call, Instance, Part, Plan, PortId, ReplayBuilder, StepContext, StepKind, StepOptions, Wanted,
 };
 use crate::sched::{Order, PullNothing, Registrar};
 use crate::sync::{AtomicU32, Ordering};
@@ -25,6 +25,22 @@ unsafe impl Sync for Bindings {}
 // SAFETY: as above.
 unsafe impl Send for Bindings {}
 
+/// An instance, for another thread.
+struct Sent(*const Instance);
+
+// SAFETY: instances are Sync.
+unsafe impl Send for Sent {}
+
+impl Sent {
+    /// # Safety
+    ///
+    /// Its plan lives.
+    unsafe fn get(&self) -> &Instance {
+        // SAFETY: the caller's promise.
+        unsafe { &*self.0 }
+    }
+}
+
 pub(super) struct Shared {
     pub(super) registrar: Registrar,
     pub(super) variables: [Variable; 2],
@@ -36,8 +52,13 @@ unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
-/// Steps 0 and 1 mutate a port each, and step 2 comes after both; `chained` says whether step 1 comes after step 0.
-fn plan(chained: bool, instances: u32) -> Arc<Plan> {
+/// Edges between three steps.
+const JOIN: &[(usize, usize)] = &[(0, 2), (1, 2)];
+const CHAIN: &[(usize, usize)] = &[(0, 2), (1, 2), (0, 1)];
+const FORK: &[(usize, usize)] = &[(0, 1), (0, 2)];
+
+/// Steps 0 and 1 mutate a port each, and edges lead from steps to later ones.
+fn plan(edges: &[(usize, usize)], instances: u32) -> Arc<Plan> {
     let mut builder = ReplayBuilder::<Bindings>::new();
     builder.instances(instances);
     let ports = [builder.port(), builder.port()];
@@ -54,10 +75,8 @@ fn plan(chained: bool, instances: u32) -> Arc<Plan> {
         // What may take long is offered to others.
         builder.step(step, &StepOptions { kind: StepKind::Plain, cost: 0, ..StepOptions::default() })
     });
-    builder.needs(steps[2], steps[0]).unwrap();
-    builder.needs(steps[2], steps[1]).unwrap();
-    if chained {
-        builder.needs(steps[1], steps[0]).unwrap();
+    for &(first, then) in edges {
+        builder.needs(steps[then], steps[first]).unwrap();
     }
     for at in 0..2 {
         builder.uses(steps[at], ports[at], AccessKind::Mutate).unwrap();
@@ -67,8 +86,12 @@ fn plan(chained: bool, instances: u32) -> Arc<Plan> {
 
 impl Shared {
     pub(super) fn new(chained: bool, instances: u32) -> Arc<Self> {
+        Self::of(if chained { CHAIN } else { JOIN }, instances)
+    }
+
+    fn of(edges: &[(usize, usize)], instances: u32) -> Arc<Self> {
         let variables = [Variable::new(0), Variable::new(1)];
-        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), variables, plan: plan(chained, instances) })
+        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), variables, plan: plan(edges, instances) })
     }
 
     fn push(&self) -> Arc<Bindings> {
@@ -115,11 +138,11 @@ impl Shared {
             let mut pull = One::default();
             self.registrar.drive(None, &mut pull);
             let Some(op) = pull.0 else { return };
-            self.run(op);
+            self.run(op, false);
         }
     }
 
-    fn run(&self, op: OpPtr) {
+    fn run(&self, op: OpPtr, shares: bool) {
         // SAFETY: a pulled op is this thread's.
         if unsafe { (*op.as_ptr()).kind } != OpKind::Part {
             return self.registrar.drive(Some(op), &mut PullNothing { register: false });
@@ -129,14 +152,29 @@ impl Shared {
         // SAFETY: as above.
         let held = unsafe { &*instance };
         held.pulled();
+        self.attend(held, shares);
+        // SAFETY: the token has held it.
+        unsafe { Instance::release(instance) };
+    }
+
+    /// Runs steps for as long as there are any. A worker that shares looks once for those that others hand out.
+    fn attend(&self, held: &Instance, shares: bool) {
         let mut batch = Batch::new();
+        let wanted = Wanted { steps: 1, draw: None, shares };
+        let look_once = || {
+            let mut looks = 0;
+            move || std::mem::replace(&mut looks, 1) == 0
+        };
         loop {
-            let todo = held.attend(&mut batch, (1, None), false);
+            let todo = held.attend(&mut batch, wanted, false, &mut look_once());
             if !todo.is_empty() {
                 self.registrar.carry_out(held, todo);
             }
+            if batch.is_empty() && shares {
+                held.wait_for_steps(&mut batch, look_once());
+            }
             if batch.is_empty() {
-                break;
+                return;
             }
             // SAFETY: none of its steps is done.
             let bindings = unsafe { (*batch.call).bindings() };
@@ -147,8 +185,23 @@ impl Shared {
                 (step, 0)
             });
         }
-        // SAFETY: the token has held it.
-        unsafe { Instance::release(instance) };
+    }
+
+    /// Two workers at one replay that share its steps: one with its token, one that is there already.
+    fn share(self: &Arc<Self>) {
+        let mut pull = One::default();
+        self.registrar.drive(None, &mut pull);
+        let token = pull.0.expect("the call has begun");
+        // SAFETY: the token holds the plan, and so does the model.
+        let instance: *const Instance = unsafe { Part::of(token) }.instance();
+        let there = Sent(instance);
+        let other = spawn(self, move |shared| {
+            // SAFETY: as above.
+            shared.attend(unsafe { there.get() }, true);
+        });
+        self.run(token, true);
+        other.join().unwrap();
+        self.work();
     }
 
     pub(super) fn expect_settled(&self, ops: u64) {
@@ -183,6 +236,30 @@ fn two_workers() {
         shared.expect_settled(1);
         expect_run(&bindings);
         assert_eq!(Arc::strong_count(&bindings), 1, "the bindings are dropped");
+    });
+}
+
+/// Two workers wait for each other's steps: whoever stays with the role finds those of the other one.
+#[test]
+fn a_worker_stays() {
+    loom::model(|| {
+        let shared = Shared::of(JOIN, 1);
+        let bindings = shared.push();
+        shared.share();
+        shared.expect_settled(1);
+        expect_run(&bindings);
+    });
+}
+
+/// A step goes from hand to hand, or its receiver is gone.
+#[test]
+fn steps_are_handed_over() {
+    loom::model(|| {
+        let shared = Shared::of(FORK, 1);
+        let bindings = shared.push();
+        shared.share();
+        shared.expect_settled(1);
+        expect_run(&bindings);
     });
 }
 

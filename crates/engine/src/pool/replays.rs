@@ -6,7 +6,7 @@ use super::state::Pool;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
 use crate::quiet::{attempt, message_of, quietly};
-use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
+use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext, Wanted};
 use crate::sched::Order;
 use crate::sync::Ordering;
 use crate::trace::Ran;
@@ -18,6 +18,9 @@ use std::time::Instant;
 /// else to do.
 const BATCH: usize = 16;
 const SLICE: u64 = 50_000;
+/// Looks of a worker for steps that others may make ready, and so many of them between looks for anything else.
+const PATIENCE: u32 = 256;
+const GLANCES: u32 = 8;
 
 /// A worker's share of a replay, under way.
 struct Run<'a> {
@@ -75,7 +78,7 @@ impl Pool {
     /// Whether a worker that has had its time has something else to do.
     fn has_other_work(&self, seat: Option<&WorkerSeat>) -> bool {
         let registrar = &self.registrar;
-        seat.is_none() || registrar.has_news() || self.has_ready()
+        seat.is_none_or(WorkerSeat::has_native) || registrar.has_news() || self.has_ready()
     }
 }
 
@@ -86,30 +89,44 @@ impl Run<'_> {
         instance.pulled();
         let mut batch = Batch::new();
         let (mut spent, mut ran) = (0_u64, false);
+        let may_share = self.seat.is_some() && self.draw.is_none() && pool.lane(instance.plan().lane).workers > 1;
         loop {
             let ordered = pool.registrar.chooses_each();
             // Where priorities count, the next op is chosen each time.
             let over = (ordered && ran) || (spent > SLICE && pool.has_other_work(self.seat));
-            let wanted = if over {
+            let steps = if over {
                 0
             } else if ordered {
                 1
             } else {
                 BATCH
             };
+            let wanted = Wanted { steps, draw: self.draw, shares: may_share && !ordered };
             if spent > SLICE {
                 spent = 0;
             }
-            let todo = instance.attend(&mut batch, (wanted, self.draw), pool.is_cancelling());
+            let todo = instance.attend(&mut batch, wanted, pool.is_cancelling(), &mut self.patience());
             if !todo.is_empty() {
                 pool.registrar.carry_out(instance, todo);
                 pool.wake_workers();
+            }
+            if batch.is_empty() && wanted.shares && steps > 0 {
+                instance.wait_for_steps(&mut batch, self.patience());
             }
             if batch.is_empty() {
                 return;
             }
             spent += self.batch(&mut batch);
             ran = true;
+        }
+    }
+
+    /// Says for how long to look for steps that others may make ready: while there is nothing else to do.
+    fn patience(&self) -> impl FnMut() -> bool {
+        let mut looks = 0;
+        move || {
+            looks += 1;
+            looks < PATIENCE && !(looks % GLANCES == 0 && self.pool.has_other_work(self.seat))
         }
     }
 
@@ -250,7 +267,7 @@ impl Run<'_> {
         }
         self.instance.retain();
         self.instance.finished(step);
-        let todo = self.instance.attend(&mut Batch::new(), (0, None), self.pool.is_cancelling());
+        let todo = self.instance.attend(&mut Batch::new(), Wanted::NOTHING, self.pool.is_cancelling(), &mut || false);
         if !todo.is_empty() {
             self.pool.registrar.carry_out(self.instance, todo);
             if !self.pool.placement().is_inline() {

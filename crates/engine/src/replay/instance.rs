@@ -4,9 +4,14 @@
 //! |---|---|---|
 //! | free | anybody | takes it by one compare-exchange, or leaves an event and goes |
 //! | held | the holder | counts down, takes what is ready, gives it back, looks for events once more |
+//!
+//! A holder that has found nothing to run, while others run steps, may *stay* for a while: it says so in the place of the
+//! events, and looks there. A thread that replaces this by an event need not look at the role: the holder takes its word back by a
+//! compare-exchange, which fails then. So counts stay in one core's cache; steps for others go by [`Handoff`].
 
 use super::failures::{Failed, FailedStack};
-use super::state::{Batch, State, Todo};
+use super::handoff::Handoff;
+use super::state::{Batch, Handful, State, Todo, Wanted};
 use super::{Call, NONE, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::{Extra, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload};
@@ -17,6 +22,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
+/// In the place of events: there are none, and the role's holder waits for some. No node has this number.
+const STAYS: u32 = NONE - 1;
 /// Looks at a held role, before finished steps are left as an event.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
 
@@ -138,6 +145,7 @@ pub(crate) struct Instance {
     /// Steps done behind these without an event of their own.
     behind: AtomicU32,
     announced: AtomicBool,
+    handoff: CachePadded<Handoff>,
     failed: FailedStack,
     /// The call that begins, written before the event of its start.
     begins: AtomicPtr<Call>,
@@ -165,6 +173,7 @@ impl Instance {
             events: CachePadded(AtomicU32::new(NONE)),
             behind: AtomicU32::new(0),
             announced: AtomicBool::new(false),
+            handoff: CachePadded(Handoff::new()),
             failed: FailedStack::new(),
             begins: AtomicPtr::new(ptr::null_mut()),
             nodes: plan
@@ -274,18 +283,62 @@ impl Instance {
 
     /// Leaves an event. The caller tries to take the role next, or has announced the token.
     fn post(&self, node: u32) {
+        self.post_all(node, node);
+    }
+
+    /// Leaves events, linked from the first one to the last one. Answers whether the role's holder stays, and looks at them;
+    /// otherwise as [`post`](Self::post).
+    fn post_all(&self, first: u32, last: u32) -> bool {
         // ORDERING: a guess to start from.
         let mut head = self.events.0.load(Ordering::Relaxed);
         loop {
+            let behind = if head == STAYS { NONE } else { head };
             // SAFETY: a node that is done is its finisher's until it is an event.
-            self.nodes[node as usize].next.with_mut(|next| unsafe { *next = head });
+            self.nodes[last as usize].next.with_mut(|next| unsafe { *next = behind });
             // ORDERING: SeqCst on success: publishes the writes of the node's finisher, and is its half of the
             // handshake with the role.
-            match self.events.0.compare_exchange(head, node, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => break full_fence_after_rmw(),
+            match self.events.0.compare_exchange(head, first, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
                 Err(now) => head = now,
             }
         }
+        full_fence_after_rmw();
+        head == STAYS
+    }
+
+    /// Leaves the steps of a batch as events. Answers whether the role's holder stays, and looks at them.
+    fn post_batch(&self, batch: &mut Batch) -> bool {
+        let behind = batch.take_behind();
+        if behind > 0 {
+            // ORDERING: published by the events that follow.
+            self.behind.fetch_add(behind, Ordering::Relaxed);
+        }
+        let (mut first, mut last) = (NONE, NONE);
+        batch.take_done(|step| {
+            // SAFETY: a node that is done is its finisher's until it is an event.
+            self.nodes[step as usize].next.with_mut(|next| unsafe { *next = first });
+            (first, last) = (step, if last == NONE { step } else { last });
+        });
+        self.post_all(first, last)
+    }
+
+    /// Has the role's holder wait for events while `waits` says so. Answers whether there are some.
+    #[inline(never)] // out of the way
+    fn stay(&self, waits: &mut dyn FnMut() -> bool) -> bool {
+        // ORDERING: for those who have events; who takes them looks at them.
+        let stays = self.events.0.compare_exchange(NONE, STAYS, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        // ORDERING: as above.
+        while stays && self.events.0.load(Ordering::Relaxed) == STAYS && waits() {
+            spin_hint();
+        }
+        // ORDERING: as above.
+        !stays || self.events.0.compare_exchange(STAYS, NONE, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    }
+
+    #[inline]
+    fn holder_stays(&self) -> bool {
+        // ORDERING: a guess for those who have events. A worker with a token finds what came before the token.
+        self.events.0.load(Ordering::Relaxed) == STAYS
     }
 
     #[inline]
@@ -347,31 +400,68 @@ impl Instance {
         full_fence_after_rmw();
     }
 
-    /// Counts finished steps, `batch` included, and hands out ready ones: steps to be run into `batch`, if so many are
-    /// `wanted`, drawn with a seed if there is one, the rest into the answer. If the role is not free, its holder does
-    /// it.
+    /// Counts finished steps, `batch` included, and hands out ready ones: steps to be run into `batch`, as `wanted`, the
+    /// rest into the answer. If the role is not free, its holder does it. With nothing to run the caller stays for more while
+    /// `stays` says so.
     ///
     /// The caller holds the plan.
     #[inline]
-    pub(crate) fn attend(&self, batch: &mut Batch, wanted: (usize, Option<u64>), cancelling: bool) -> Todo {
+    pub(crate) fn attend(
+        &self,
+        batch: &mut Batch,
+        wanted: Wanted,
+        cancelling: bool,
+        stays: &mut dyn FnMut() -> bool,
+    ) -> Todo {
         let mut todo = Todo::new();
         loop {
-            if !self.try_role() {
-                if !batch.is_done() {
+            if self.holder_stays() || !self.try_role() {
+                if !batch.is_done() || self.post_batch(batch) {
                     return todo;
                 }
-                // ORDERING: published by the events that follow.
-                self.behind.fetch_add(batch.take_behind(), Ordering::Relaxed);
-                batch.take_done(|step| self.post(step));
                 continue; // the holder may have looked before: try once more, now that it is visible
             }
-            // SAFETY: the role is ours.
-            self.state.with_mut(|state| unsafe { (*state).turn(self, batch, wanted, cancelling, &mut todo) });
+            loop {
+                // SAFETY: the role is ours.
+                let may_stay =
+                    self.state.with_mut(|state| unsafe { (*state).turn(self, batch, wanted, cancelling, &mut todo) });
+                if !(may_stay && batch.is_empty() && todo.is_empty() && self.stay(stays)) {
+                    break;
+                }
+            }
             self.give_back();
             if !self.has_events() {
                 return todo;
             }
         }
+    }
+
+    /// Waits for steps from the role's holder while `waits` says so, if no other worker does. The caller holds the plan.
+    pub(crate) fn wait_for_steps(&self, batch: &mut Batch, waits: impl FnMut() -> bool) {
+        self.handoff.wait(batch, waits);
+    }
+
+    /// Whether a worker waits for steps; the role's holder asks.
+    #[inline]
+    pub(super) fn has_waiting(&self) -> bool {
+        self.handoff.is_awaited()
+    }
+
+    /// Gives steps to the worker that waits. Answers whether there is one.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the role.
+    pub(super) unsafe fn give(&self, steps: Handful) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.handoff.give(steps) }
+    }
+
+    /// Whether the token is in a queue, or on its way there: a guess.
+    #[inline]
+    pub(super) fn is_announced(&self) -> bool {
+        // ORDERING: as said.
+        self.announced.load(Ordering::Relaxed)
     }
 
     /// A step with a cell is done.

@@ -28,12 +28,15 @@
 //! | the role's holder | ports to be left, into the call | one compare-exchange, then the engine's inbox |
 //!
 //! No thread waits for an instance's role: a thread that does not get it has left an event, and the holder looks for events
-//! after it has given the role back (the handshake of `sched`, in small). No step runs under it.
+//! after it has given the role back (the handshake of `sched`, in small). No step runs under it. A worker without steps may wait
+//! under it for the events of others, for some microseconds: `instance` has the protocol.
 //!
 //! # Who runs what
 //!
 //! *Plain* steps have no cell. The thread that pulls the instance's *token* runs them. A token is an op cell that stands for
 //! "there may be something here": it is in one queue at most, and a stale one does no harm, as its puller looks under the role.
+//! A worker that has come, and finds no steps, waits for some for a moment: from then on steps go to it from hand to hand
+//! (`handoff`), while each is long enough and there are others.
 //! Steps that are hosted, issue on a device, wait or finish later have a cell each, which goes through the queues of the lanes
 //! as any op's does.
 //!
@@ -63,6 +66,7 @@ mod builder;
 mod call;
 mod calls;
 mod failures;
+mod handoff;
 mod inline;
 mod instance;
 mod plan;
@@ -80,7 +84,7 @@ pub(crate) use failures::{Failed, Failures};
 pub use inline::{InlineFailures, PortFailure};
 pub(crate) use instance::{Instance, Part};
 pub(crate) use plan::Plan;
-pub(crate) use state::{Batch, Todo};
+pub(crate) use state::{Batch, Todo, Wanted};
 pub use step::{Step, StepContext, StepKind};
 
 /// No node, no place in a list.

@@ -66,6 +66,8 @@ pub(crate) struct Shape {
     order: Box<[u32]>,
     /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
     continues: Box<[u32]>,
+    /// Whether two workers have something to do most of the time: all steps take half as long again as the longest way, or more.
+    is_wide: bool,
 }
 
 impl Shape {
@@ -99,14 +101,17 @@ impl Shape {
             }
         }
         let successors = Rows::new(nodes, &pairs);
-        let bands = classed(bands(steps, &successors, costs), priorities);
+        let lengths = lengths(steps, &successors, costs);
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let all: u64 = costs.iter().map(|cost| u64::from((*cost).max(1))).sum();
+        let bands = classed(bands(lengths, longest), priorities);
         let continues = (0..steps)
             .map(|step| match *successors.of(step) {
                 [next] if next < steps && counts[next as usize] == 1 && goes_on(step, next) => next,
                 _ => NONE,
             })
             .collect();
-        Self { successors, counts: counts.into(), order: ordered(&bands), continues }
+        Self { successors, counts: counts.into(), order: ordered(&bands), continues, is_wide: all / 3 >= longest / 2 }
     }
 }
 
@@ -125,6 +130,12 @@ impl Shape {
     #[inline]
     pub(super) fn step_of(&self, rank: u32) -> u32 {
         self.order[rank as usize]
+    }
+
+    /// Whether two workers have something to do most of the time.
+    #[inline]
+    pub(super) fn is_wide(&self) -> bool {
+        self.is_wide
     }
 
     /// Whether it pays to ask for a step's facts before it is looked at.
@@ -157,15 +168,20 @@ impl Shape {
     }
 }
 
-/// The length of the longest way from each step on, in as many parts as there are bands.
-fn bands(steps: u32, successors: &Rows, costs: &[u32]) -> Box<[u8]> {
+/// The length of the longest way from each step on.
+fn lengths(steps: u32, successors: &Rows, costs: &[u32]) -> Vec<u64> {
     let mut lengths = vec![0_u64; steps as usize];
     for step in (0..steps).rev() {
         let next = successors.of(step).iter().filter(|&&next| next < steps);
         let longest = next.map(|&next| lengths[next as usize]).max().unwrap_or(0);
         lengths[step as usize] = longest + u64::from(costs[step as usize].max(1));
     }
-    let most = lengths.iter().copied().max().unwrap_or(0).max(u64::from(BANDS - 1));
+    lengths
+}
+
+/// The same in as many parts as there are bands.
+fn bands(lengths: Vec<u64>, longest: u64) -> Box<[u8]> {
+    let most = longest.max(u64::from(BANDS - 1));
     #[allow(clippy::cast_possible_truncation)] // below the number of bands
     lengths.into_iter().map(|length| (u128::from(length) * u128::from(BANDS - 1) / u128::from(most)) as u8).collect()
 }

@@ -15,16 +15,36 @@ use std::sync::Arc;
 /// Steps that a worker takes at a time, and the time that they may take together, so that others do not wait long for
 /// steps in its hands.
 const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
-const BATCH_TIME: u32 = 4_000;
+const BATCH_TIME: u64 = 4_000;
 /// A step that is so long goes alone.
-const LONG: u32 = 2_000;
-/// The rest is worth a second worker if it takes so long, and each step of it so long: handing one over takes some 200
-/// ns, and cache lines travel.
+const LONG: u64 = 2_000;
+/// The rest is worth a second worker if it takes so long, and each step of it so long: a token takes some 200 ns, and cache lines
+/// travel.
 const SHARED: u64 = 4_000;
 const SHARED_EACH: u64 = 400;
+/// The same for a worker that waits for steps, and for one that is worth calling as the call is wide and goes on for so long.
+const HANDED: u64 = 1_200;
+const HANDED_EACH: u64 = 300;
+const GOES_ON: u64 = 50_000;
 
 /// A step in a batch that is not to be run but skipped.
 const DOOMED: u32 = 1 << 31;
+
+/// What a worker asks of an instance.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Steps to run, at most.
+    pub(crate) steps: usize,
+    /// The seed with which they are drawn among the ready ones.
+    pub(crate) draw: Option<u64>,
+    /// Whether other workers may take a part, and wait for it at the instance.
+    pub(crate) shares: bool,
+}
+
+impl Wanted {
+    /// For who has finished a step that has a cell.
+    pub(crate) const NOTHING: Self = Self { steps: 0, draw: None, shares: false };
+}
 
 /// Steps that a worker has taken, and those of them, or behind them, that it has finished.
 pub(crate) struct Batch {
@@ -81,6 +101,32 @@ impl Batch {
     }
 }
 
+/// Steps for another worker, in less than a cache line.
+#[derive(Clone, Copy)]
+pub(super) struct Handful {
+    call: *const Call,
+    count: u32,
+    timed: bool,
+    steps: [u32; Self::MOST],
+}
+
+impl Handful {
+    /// Steps in it, at most.
+    const MOST: usize = if cfg!(loom) { 1 } else { 10 };
+
+    pub(super) fn new() -> Self {
+        Self { call: ptr::null(), count: 0, timed: false, steps: [NONE; Self::MOST] }
+    }
+
+    /// Has an empty batch hold these steps.
+    #[inline]
+    pub(super) fn fill(&self, batch: &mut Batch) {
+        batch.count = self.count as usize;
+        batch.steps[..Self::MOST].copy_from_slice(&self.steps);
+        (batch.done, batch.call, batch.timed) = (false, self.call, self.timed);
+    }
+}
+
 /// The work for when the role is given back.
 pub(crate) struct Todo {
     /// First of the steps to be queued, linked by their nodes.
@@ -124,6 +170,8 @@ pub(super) struct State {
     timed: bool,
     /// Nodes that are not done.
     remaining: u32,
+    /// Steps in the hands of workers: a guess.
+    taken: u32,
     /// Ranks of the ready steps.
     ready: Ready,
     ready_count: u64,
@@ -142,6 +190,7 @@ impl State {
             sequential: false,
             timed: false,
             remaining: 0,
+            taken: 0,
             ready: Ready::new(steps as usize),
             ready_count: 0,
             ready_time: 0,
@@ -156,16 +205,16 @@ impl State {
         unsafe { &*self.call }
     }
 
-    /// See [`Instance::attend`].
+    /// See [`Instance::attend`]. Answers whether steps that others run may make more ready.
     #[inline]
     pub(super) fn turn(
         &mut self,
         instance: &Instance,
         batch: &mut Batch,
-        (wanted, draw): (usize, Option<u64>),
+        wanted: Wanted,
         cancelling: bool,
         todo: &mut Todo,
-    ) {
+    ) -> bool {
         let plan = instance.plan();
         self.cancelled |= cancelling;
         let events = instance.take_events();
@@ -178,8 +227,8 @@ impl State {
             self.remaining -= batch.take_behind();
             self.count_batch(instance, shape, batch, todo);
         }
-        if wanted > 0 && batch.is_empty() && self.ready_count > 0 {
-            self.fill(instance, batch, (wanted, draw), todo);
+        if wanted.steps > 0 && batch.is_empty() && self.ready_count > 0 {
+            self.fill(instance, batch, wanted, todo);
         } else {
             todo.announce |= self.ready_count > 0;
         }
@@ -189,6 +238,7 @@ impl State {
         if self.remaining == 0 && !self.call.is_null() {
             self.end(todo);
         }
+        wanted.shares && wanted.steps > 0 && self.taken > 0
     }
 
     #[inline(never)]
@@ -215,6 +265,7 @@ impl State {
             self.remaining -= std::mem::take(&mut behind);
             let shape = plan.shape(self.sequential);
             if node < steps || node == plan.start() {
+                self.taken = self.taken.saturating_sub(u32::from(node < steps));
                 self.done(instance, shape, node, todo);
             } else {
                 if let Some(failure) = self.call().take_incoming(node - steps) {
@@ -236,7 +287,7 @@ impl State {
                 node.count.with_mut(|place| unsafe { *place = count });
             }
         }
-        self.remaining = plan.start() + 1;
+        (self.remaining, self.taken) = (plan.start() + 1, 0);
         self.timed = plan.is_timed();
         self.ran = traced.then(|| Ran::begin(u16::MAX));
     }
@@ -272,7 +323,9 @@ impl State {
                 None => self.count_down(instance, shape, step, todo),
             }
         }
-        batch.count = 0;
+        #[allow(clippy::cast_possible_truncation)] // at most BATCH
+        let done = std::mem::take(&mut batch.count) as u32;
+        self.taken = self.taken.saturating_sub(done);
         let next = &next[..count];
         if shape.is_large() {
             next.iter().for_each(|next| fetch(&instance.nodes[*next as usize]));
@@ -361,7 +414,8 @@ impl State {
         plan.ports[port as usize].writers.outcome(&self.failures)
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as take()
     fn put_ready(&mut self, instance: &Instance, shape: &Shape, step: u32) {
         if shape.is_large() {
             shape.fetch(step);
@@ -384,20 +438,70 @@ impl State {
         rank
     }
 
-    /// Takes steps that are ready, those of the highest priority first.
+    /// Takes steps that are ready, those of the highest priority first, and leaves a part to others if that is worth it.
     #[inline]
-    fn fill(&mut self, instance: &Instance, batch: &mut Batch, (wanted, draw): (usize, Option<u64>), todo: &mut Todo) {
+    fn fill(&mut self, instance: &Instance, batch: &mut Batch, wanted: Wanted, todo: &mut Todo) {
+        let plan = instance.plan();
+        // What fails, or is cancelled, is noted as it is taken, and is not taken back.
+        let is_fine = wanted.shares
+            && self.ready_time >= HANDED
+            && self.ready_time >= self.ready_count * HANDED_EACH
+            && !self.cancelled
+            && self.failures.is_empty();
+        let hands = is_fine && instance.has_waiting();
+        let calls = is_fine && !hands && self.is_worth_calling(plan) && !instance.is_announced();
+        let most = if hands || calls { (self.ready_time / 2).min(BATCH_TIME) } else { BATCH_TIME };
+        let time = self.take(instance, batch, wanted, most);
+        if hands && self.ready_count > 0 {
+            self.hand_over(instance, wanted);
+        }
+        if self.ready_count > 0 {
+            let shared = self.ready_time >= SHARED && self.ready_time >= self.ready_count * SHARED_EACH;
+            todo.announce |= time >= LONG || shared || calls;
+        } else {
+            self.ready_time = 0;
+        }
+    }
+
+    /// Whether steps that are ready are worth another worker: the call is wide, and goes on for long enough.
+    #[inline(never)]
+    fn is_worth_calling(&self, plan: &Plan) -> bool {
+        let each = self.ready_time / self.ready_count;
+        plan.shape(self.sequential).is_wide() && each * u64::from(self.remaining) >= GOES_ON
+    }
+
+    /// Gives a part of the ready steps to the worker that waits for some.
+    #[inline(never)]
+    fn hand_over(&mut self, instance: &Instance, wanted: Wanted) {
+        let (mut batch, mut handful) = (Batch::new(), Handful::new());
+        self.take(instance, &mut batch, Wanted { steps: wanted.steps.min(Handful::MOST), ..wanted }, BATCH_TIME);
+        handful.steps.copy_from_slice(&batch.steps[..Handful::MOST]);
+        #[allow(clippy::cast_possible_truncation)] // at most that
+        let count = batch.count as u32;
+        (handful.call, handful.count, handful.timed) = (batch.call, count, batch.timed);
+        // SAFETY: the role is ours.
+        if !unsafe { instance.give(handful) } {
+            let shape = instance.plan().shape(self.sequential);
+            batch.steps().iter().for_each(|step| self.put_ready(instance, shape, *step));
+            self.taken -= count;
+        }
+    }
+
+    /// Takes ready steps that take no longer together, or one.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // a tenth of the price of a step
+    fn take(&mut self, instance: &Instance, batch: &mut Batch, wanted: Wanted, most: u64) -> u64 {
         let plan = instance.plan();
         let shape = plan.shape(self.sequential);
-        let (wanted, mut time) = (wanted.min(BATCH), 0);
+        let (wanted, draw, mut time) = (wanted.steps.min(BATCH), wanted.draw, 0);
         let from = draw.map_or(0, |seed| self.drawn_rank(plan, seed));
         self.ready.take_while(from, |rank| {
             if batch.count == wanted {
                 return false;
             }
             let step = shape.step_of(rank);
-            let estimate = plan.estimate(step);
-            if batch.count > 0 && (estimate >= LONG || time + estimate > BATCH_TIME) {
+            let estimate = u64::from(plan.estimate(step));
+            if batch.count > 0 && (estimate >= LONG || time + estimate > most) {
                 return false;
             }
             batch.steps[batch.count] = step;
@@ -406,7 +510,10 @@ impl State {
             true
         });
         self.ready_count -= batch.count as u64;
-        self.ready_time = self.ready_time.saturating_sub(u64::from(time));
+        self.ready_time = self.ready_time.saturating_sub(time);
+        #[allow(clippy::cast_possible_truncation)] // at most BATCH
+        let count = batch.count as u32;
+        self.taken += count;
         if self.cancelled || !self.failures.is_empty() {
             for at in 0..batch.count {
                 if self.dooms(plan, batch.steps[at]) {
@@ -421,12 +528,7 @@ impl State {
             batch.steps().iter().for_each(|step| shape.fetch_successors(step & !DOOMED));
         }
         (batch.done, batch.call, batch.timed) = (false, self.call, self.timed);
-        if self.ready_count > 0 {
-            let shared = self.ready_time >= SHARED && self.ready_time >= self.ready_count * SHARED_EACH;
-            todo.announce |= time >= LONG || shared;
-        } else {
-            self.ready_time = 0;
-        }
+        time
     }
 
     /// Whether a step is to be skipped.

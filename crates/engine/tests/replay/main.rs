@@ -11,4 +11,5 @@ mod failures;
 mod instances;
 mod oracle;
 mod ports;
+mod sharing;
 mod verbs;
