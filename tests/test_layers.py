@@ -251,16 +251,22 @@ class AtRunTime(ast.NodeTransformer):
         return [self.visit(child) for child in node.orelse] if checked else self.generic_visit(node)
 
 
+@functools.cache
+def imports_at_run_time(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The statements of a file that import, at its top or in a function."""
+    tree = AtRunTime().visit(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def test_python_imports_the_standard_library_and_numpy_alone() -> None:
+    allowed = {*sys.stdlib_module_names, "annotationlib", "weft", "numpy"}  # the first from 3.14 on
     for path in (ROOT / "python").rglob("*.py"):
-        for node in ast.walk(AtRunTime().visit(ast.parse(path.read_text(encoding="utf-8")))):
+        for node in imports_at_run_time(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names.append(node.module or "")
             roots = {name.partition(".")[0] for name in names}
-            assert roots <= set(sys.stdlib_module_names) | {"annotationlib", "weft", "numpy"}, (
-                path
-            )  # the first from 3.14 on
+            assert roots <= allowed, path
 
 
 def test_python_starts_no_thread_of_its_own() -> None:
@@ -295,19 +301,17 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@functools.cache
 def imported(module: str) -> set[str]:
     """The modules of the package that one of them imports, at its top or in a function; the package itself by ``import weft``."""
     found: set[str] = set()
-    for node in ast.walk(AtRunTime().visit(ast.parse(MODULES[module].read_text(encoding="utf-8")))):
+    for node in imports_at_run_time(MODULES[module]):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.partition(".")[0] == "weft"}
-        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "weft":
+        elif not node.level and (node.module or "").partition(".")[0] == "weft":
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in MODULES or name == "weft._core" else str(node.module) for name in names}
     return found - {module, "weft._core"}
-
-
-IMPORTED = {module: imported(module) for module in MODULES}
 
 
 def room_of(module: str) -> str:
@@ -326,7 +330,7 @@ def test_rooms_of_the_package_import_one_way(room: str) -> None:
         f"{module} imports {name}"
         for module in MODULES
         if module not in ENTRIES and room_of(module) == room
-        for name in IMPORTED[module]
+        for name in imported(module)
         if name not in ENTRIES and room_of(name) in later
     ]
     assert not against
@@ -336,7 +340,7 @@ def test_private_rooms_do_not_import_the_whole_package() -> None:
     ends = {"_command", "bench"}
     for module in MODULES:
         if module not in ENTRIES and room_of(module).startswith("_") and room_of(module) not in ends:
-            assert "weft" not in IMPORTED[module], module
+            assert "weft" not in imported(module), module
 
 
 def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
@@ -359,7 +363,7 @@ def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
 
 
 def test_modules_make_no_circle() -> None:
-    arrows = {module: names & set(MODULES) - ENTRIES for module, names in IMPORTED.items() if module not in ENTRIES}
+    arrows = {module: imported(module) & set(MODULES) - ENTRIES for module in MODULES if module not in ENTRIES}
     assert [sorted(circle) for circle in circles(arrows)] == []
 
 
@@ -382,7 +386,10 @@ NAMES_CUDA = {
 
 def names_cuda(path: Path) -> bool:
     """Whether a file's code names CUDA: what it defines, uses or writes into texts, but for docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if "cuda" not in text.lower():
+        return False
+    tree = ast.parse(text)
     docstrings = {
         node.body[0].value
         for node in ast.walk(tree)
@@ -435,5 +442,5 @@ STAGES = ("scalars", "operands", "plans", "outputs", "callables", "backends", "c
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_call_walks_one_way(stage: str) -> None:
     later = set(STAGES[STAGES.index(stage) + 1 :])
-    names = {name.rpartition(".")[2] for name in IMPORTED[f"weft._call.{stage}"] if name.startswith("weft._call.")}
+    names = {name.rpartition(".")[2] for name in imported(f"weft._call.{stage}") if name.startswith("weft._call.")}
     assert not names & later

@@ -50,6 +50,8 @@ def places(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[weft.NDArra
 def check(found: weft.NDArray, want: np.ndarray, what: str) -> None:
     got = found.numpy()
     assert got.dtype == want.dtype, what
+    if got.shape == want.shape and got.tobytes() == want.tobytes():
+        return  # the same bits: most are, and what follows takes longer than what is tested
     if want.dtype.kind not in "fc":
         np.testing.assert_array_equal(got, want, err_msg=what)
         return

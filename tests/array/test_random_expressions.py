@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
-from array_programs import LARGE, Step, by_numpy, by_weft, check, long_program, programs
+from array_programs import LARGE, SHAPES, Seen, Step, by_numpy, by_weft, check, long_program, programs
 from hypothesis import HealthCheck, given, settings
 
 import weft
@@ -54,6 +55,16 @@ def test_small_programs(policy: str, workers: int, steps: list[Step]) -> None:
         check(by_weft(steps), numpy, serial)
 
 
+@lru_cache(maxsize=2)  # the settings of a seed come one after the other
+def known(
+    seed: int, length: int, shapes: tuple[tuple[int, ...], ...] = SHAPES
+) -> tuple[list[Step], list[Seen], list[Seen]]:
+    """A long program, and what NumPy and the serial policy give."""
+    steps = long_program(seed, length)
+    with default_engine("serial", 1):
+        return steps, by_numpy(steps, shapes), by_weft(steps, shapes)
+
+
 SEEDS = range(int(os.environ.get("WEFT_ORACLE_SEEDS", "3")))
 
 
@@ -62,10 +73,7 @@ SEEDS = range(int(os.environ.get("WEFT_ORACLE_SEEDS", "3")))
 @pytest.mark.parametrize(("policy", "workers"), SETTINGS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_long_programs(policy: str, workers: int, seed: int) -> None:
-    steps = long_program(seed, 600)
-    numpy = by_numpy(steps)
-    with default_engine("serial", 1):
-        serial = by_weft(steps)
+    steps, numpy, serial = known(seed, 600)
     with default_engine(policy, workers):
         for _ in range(2):
             check(by_weft(steps), numpy, serial)
@@ -76,10 +84,7 @@ def test_long_programs(policy: str, workers: int, seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_programs_of_large_arrays(policy: str, workers: int, seed: int) -> None:
     """Arrays that are worth splitting over workers, or reusing in place."""
-    steps = long_program(1000 + seed, 150)
-    numpy = by_numpy(steps, LARGE)
-    with default_engine("serial", 1):
-        serial = by_weft(steps, LARGE)
+    steps, numpy, serial = known(1000 + seed, 150, LARGE)
     with default_engine(policy, workers):
         check(by_weft(steps, LARGE), numpy, serial)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +15,7 @@ from calling import call
 
 import weft
 from weft._command.environment import VARIABLES
-from weft._machine.processors import cpu_quota, usable_cpus
+from weft._machine.processors import cpu_quota, processor_name, usable_cpus
 
 if TYPE_CHECKING:
     import pytest
@@ -120,3 +122,12 @@ def test_quota_of_cgroups_1(tmp_path: Path) -> None:
 
 def test_no_cgroups_no_quota(tmp_path: Path) -> None:
     assert cpu_quota(tmp_path, tmp_path / "missing") is None
+
+
+def test_the_processor_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cpuinfo", SimpleNamespace(get_cpu_info=lambda: {"brand_raw": "Other CPU"}))
+    described = tmp_path / "cpuinfo"
+    write(described, "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2 GHz\n\nprocessor\t: 1\n")
+    assert processor_name(described) == "Some CPU @ 2 GHz"
+    write(described, "processor\t: 0\nCPU architecture: 8\n")
+    assert processor_name(described) == processor_name(tmp_path / "missing") == "Other CPU"

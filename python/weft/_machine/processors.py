@@ -10,10 +10,25 @@ from typing import Any
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
+_PROCESSORS = Path("/proc/cpuinfo")
 
 
-def processor_name() -> str:
-    """Return the name of the processor's model by py-cpuinfo; without it (the extra ``machine``), of its architecture."""
+def processor_name(described: Path = _PROCESSORS) -> str:
+    """Return the name of the processor's model.
+
+    Linux names those of x86; elsewhere py-cpuinfo does (the extra ``machine``), which takes a second. Without it the
+    architecture is the name.
+
+    Parameters
+    ----------
+    described : Path
+        Where Linux describes the processors.
+    """
+    if described.exists():
+        for line in described.read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name" and value.strip():
+                return value.strip()
     try:
         cpuinfo: Any = import_module("cpuinfo")  # ships no types
     except ImportError:

@@ -91,12 +91,13 @@ class Samples:
 
 def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[[Job], None]) -> None:
     """Run every job once per repetition, each repetition starting at another job, so that load on the machine hits all alike."""
-    for rep in range(reps):
-        start = rep * len(jobs) // reps
-        for job in (*jobs[start:], *jobs[:start]):
-            tick(job)
-            with watched(), quiet():
-                samples.add(job, job.run())
+    with settled():
+        for rep in range(reps):
+            start = rep * len(jobs) // reps
+            for job in (*jobs[start:], *jobs[:start]):
+                tick(job)
+                with watched(), quiet():
+                    samples.add(job, job.run())
 
 
 def timed(body: Callable[[], object], per: float, finish: Callable[[], object] | None = None) -> list[float]:
@@ -124,6 +125,17 @@ def watched() -> Generator[None]:
         yield
     finally:
         faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def settled() -> Generator[None]:
+    """Keep what is there from the collections before each timing: after large imports they take longer than small jobs."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from weft.bench.arrays.programs import (
     rounds,
     script,
 )
-from weft.bench.samples import quiet
+from weft.bench.samples import quiet, settled
 from weft.bench.settings import Settings
 
 if TYPE_CHECKING:
@@ -308,10 +308,11 @@ def main(name: str, text: str) -> None:
         return
     bench = _Bench(library, settings)
     reply(name=library.name, tables=library.tables, networks=library.functions is not None)
-    for line in sys.stdin:
-        request, *arguments = json.loads(line)
-        with quiet():
-            reply(answer=getattr(bench, request)(*arguments))
+    with settled():
+        for line in sys.stdin:
+            request, *arguments = json.loads(line)
+            with quiet():
+                reply(answer=getattr(bench, request)(*arguments))
 
 
 if __name__ == "__main__":
