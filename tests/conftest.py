@@ -458,6 +458,10 @@ exec(compile(open(__file__, encoding="utf-8").read(), __file__, "exec"))
 """
 
 
+#: macOS's libraries do not bear a fork, and Windows has none.
+FORKS = sys.platform == "linux"
+
+
 class Forks:
     """Runs scripts in forks of a process that has imported weft and more, where imports are most of what they would take.
 

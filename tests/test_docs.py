@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import os
 import pkgutil
 import re
 import textwrap
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weft
-from conftest import Forks, write_script
+from conftest import FORKS, Forks, write_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +81,7 @@ def forks() -> Iterator[Forks]:
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_runs(forks: Forks, script: RunScript, tmp_path: Path, block: str) -> None:
     source = SESSION.format(block, FLAGS) if block.lstrip().startswith(">>>") else block
-    done = forks.run(tmp_path, write_script(tmp_path, source)) if hasattr(os, "fork") else script(source)
+    done = forks.run(tmp_path, write_script(tmp_path, source)) if FORKS else script(source)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

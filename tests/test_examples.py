@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from conftest import SOON, Forks, script_env
+from conftest import FORKS, SOON, Forks, script_env
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +38,7 @@ def run() -> Iterator[Run]:
 
     def run(folder: Path, name: str, *options: str, **env: str) -> str:
         script = EXAMPLES / f"{name}.py"
-        if hasattr(os, "fork"):
+        if FORKS:
             done = forks.run(folder, script, *options, **env)
         else:
             command, env = [sys.executable, str(script), *options], script_env(MPLBACKEND="Agg", **env)
