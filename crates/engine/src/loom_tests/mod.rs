@@ -27,9 +27,14 @@ fn nothing(_: &mut OpContext<'_>) -> Result<(), Cause> {
 
 /// Fills a cell with an op of these accesses.
 fn fill(cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)], payload: impl Payload) {
+    fill_for(0, cell, accesses, payload);
+}
+
+/// The same, for this lane.
+fn fill_for(lane: u16, cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)], payload: impl Payload) {
     let payload = MaybeUninit::new(RawPayload::new(payload));
     // SAFETY: the cell is the caller's to fill.
-    unsafe { Op::fill(cell, OpKind::Run, payload, accesses, OpFlags::default(), 0, 0, None) };
+    unsafe { Op::fill(cell, OpKind::Run, payload, accesses, OpFlags::default(), 0, lane, None) };
 }
 
 /// Fills a cell with a wait.
@@ -76,6 +81,15 @@ pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
     registrar.push(accesses.len(), publish, |_| crate::sync::yield_now());
 }
 
+/// Pushes an op of this lane that mutates a variable.
+pub(crate) fn push_to(lane: u16, registrar: &Registrar, variable: &Variable) {
+    let publish = |cell: *mut Op, _: u64| {
+        variable.node().count_version();
+        fill_for(lane, cell, &[(variable.0, AccessKind::Mutate)], nothing);
+    };
+    registrar.push(1, publish, |_| crate::sync::yield_now());
+}
+
 /// Pushes an op that does this.
 pub(crate) fn push_payload(registrar: &Registrar, payload: impl Payload) {
     registrar.push(0, |cell, _| fill(cell, &[], payload), |_| crate::sync::yield_now());
@@ -89,7 +103,7 @@ pub(crate) fn push_probe(registrar: &Registrar, variable: &Variable, waiter: &Ar
 
 /// Pulls one op.
 #[derive(Default)]
-struct One(Option<OpPtr>);
+pub(crate) struct One(pub(crate) Option<OpPtr>);
 
 impl Pull for One {
     fn queues(&self) -> Range<usize> {

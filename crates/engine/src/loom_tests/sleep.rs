@@ -3,12 +3,13 @@
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
 use super::{Crowd, Doze, Hold, Pace, Parker, Worker};
-use crate::loom_tests::{Variable, push, push_payload, push_probe};
+use crate::loom_tests::{One, Variable, push, push_payload, push_probe, push_to};
 use crate::op::{OpContext, OpPtr, Payload};
 use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
 use crate::pool::state::Pool;
 use crate::pool::{DirectHost, Policy, is_called_away};
+use crate::sched::PullNothing;
 use crate::waiter::Waiter;
 use crossbeam_deque::Worker as Deque;
 use loom::sync::{Condvar, Mutex};
@@ -23,6 +24,7 @@ fn pool(workers: usize) -> Arc<Pool> {
 /// What a worker's thread starts with.
 struct Start {
     pool: Arc<Pool>,
+    lane: u16,
     number: usize,
     parker: Parker,
     native: Deque<OpPtr>,
@@ -32,11 +34,24 @@ struct Start {
 impl Start {
     /// A worker that is awake and searching.
     fn awake(pool: &Arc<Pool>) -> Self {
-        assert!(pool.lane(0).claim_waking(true));
+        Self::awake_in(pool, 0)
+    }
+
+    /// The same, of this lane.
+    fn awake_in(pool: &Arc<Pool>, lane: u16) -> Self {
+        let number = pool.lane(lane).take_seat().expect("one for each worker");
+        assert!(pool.lane(lane).claim_waking(true));
         let (native, hosted, parker) = (Deque::new_fifo(), Deque::new_fifo(), Parker::new());
-        let number = pool.lane(0).take_seat().expect("one for each worker");
-        pool.lane(0).sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
-        Self { pool: Arc::clone(pool), number, parker, native, hosted }
+        pool.lane(lane).sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
+        Self { pool: Arc::clone(pool), lane, number, parker, native, hosted }
+    }
+
+    /// One of this lane that sleeps, and looks for work when it is woken.
+    fn asleep_in(pool: &Arc<Pool>, lane: u16) -> Self {
+        let worker = Self::awake_in(pool, lane);
+        pool.lane(lane).seat(worker.number).expect("it sits").fall_asleep();
+        pool.lane(lane).drowse();
+        worker
     }
 
     fn work(self, ops: u32) -> u32 {
@@ -55,7 +70,26 @@ impl Start {
     }
 
     fn work_while(self, pace: Pace, goes_on: impl Fn(u32) -> bool) -> u32 {
-        let (pool, lane) = (&self.pool, self.pool.lane(0));
+        let mut ran = 0;
+        self.as_worker(pace, |worker, parker| {
+            while goes_on(ran) {
+                if worker.run_native() {
+                    ran += 1;
+                    continue;
+                }
+                worker.search();
+                // If it slept through anything it would never come back, and loom reports a deadlock.
+                if !worker.sleep(parker) {
+                    break;
+                }
+                thread::yield_now(); // a ticket that is not published yet is work, but not to be had
+            }
+        });
+        ran
+    }
+
+    fn as_worker(self, pace: Pace, act: impl FnOnce(&mut Worker<'_>, &Parker)) {
+        let (pool, lane) = (&self.pool, self.pool.lane(self.lane));
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, doze) = (self.native, self.hosted, Doze::new(pool.registrar.settled()));
@@ -79,20 +113,7 @@ impl Start {
             crowd: Crowd::new(),
             patience: 0,
         };
-        let mut ran = 0;
-        while goes_on(ran) {
-            if worker.run_native() {
-                ran += 1;
-                continue;
-            }
-            worker.search();
-            // If it slept through anything it would never come back, and loom reports a deadlock.
-            if !worker.sleep(&self.parker) {
-                break;
-            }
-            thread::yield_now(); // a ticket that is not published yet is work, but not to be had
-        }
-        ran
+        act(&mut worker, &self.parker);
     }
 }
 
@@ -227,6 +248,100 @@ fn what_is_left_to_a_searcher_is_settled() {
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
         assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (3, 0));
+    });
+}
+
+/// An op that another thread leaves, as it does the steps of replays. The next op is of lane 1, whose worker sleeps.
+struct Left {
+    pool: Arc<Pool>,
+    variable: Variable,
+    op: OpPtr,
+    sleeper: Start,
+}
+
+impl Left {
+    fn new(pool: &Arc<Pool>) -> Self {
+        let variable = Variable::new(0);
+        push(&pool.registrar, &[&variable]);
+        let mut pulled = One::default();
+        pool.registrar.drive(None, &mut pulled);
+        push_to(1, &pool.registrar, &variable);
+        pool.turn().catch_up();
+        let op = pulled.0.expect("it was ready");
+        Self { pool: Arc::clone(pool), variable, op, sleeper: Start::asleep_in(pool, 1) }
+    }
+
+    fn leave(&self) -> thread::JoinHandle<()> {
+        let (pool, op) = (Arc::clone(&self.pool), self.op);
+        thread::spawn(move || {
+            pool.registrar.leave(op);
+            pool.registrar.drive(None, &mut PullNothing { register: false });
+            pool.wake_workers();
+        })
+    }
+
+    /// Lane 1 has its op, and its worker was woken for it.
+    fn check(self) {
+        let seat = self.pool.lane(1).seat(self.sleeper.number).expect("it sits");
+        assert!(!seat.claim(), "nobody has woken the worker of the other lane");
+        assert_eq!(self.sleeper.work(1), 1);
+        drop(self.variable);
+    }
+}
+
+/// A worker settles what was left when it ends its search by `act`; others have looked by then whether there is something for
+/// lane 1.
+fn another_lane_is_woken(act: fn(&mut Worker<'_>, &Parker)) {
+    model(3, move || {
+        let pool = pool(1);
+        let left = Left::new(&pool);
+        push(&pool.registrar, &[]);
+        Start::awake(&pool).as_worker(Pace::new(), |worker, parker| {
+            let other = left.leave();
+            worker.follow_up(None, false);
+            act(worker, parker);
+            other.join().unwrap();
+            left.check();
+            worker.run_native();
+        });
+        assert_eq!(pool.registrar.pending(), 0);
+    });
+}
+
+/// A worker has found an op, which may last.
+#[test]
+fn who_has_found_something_wakes_other_lanes() {
+    another_lane_is_woken(|worker, _| worker.found());
+}
+
+/// A worker retires. Its op waits for a stand-in here.
+#[test]
+fn who_retires_wakes_other_lanes() {
+    another_lane_is_woken(|worker, parker| {
+        parker.unparker().unpark();
+        worker.retire(parker);
+    });
+}
+
+/// The same for a guest, when its op begins.
+#[test]
+fn a_guest_wakes_other_lanes() {
+    model(3, || {
+        let pool = pool(1);
+        pool.lane(0).serve(true);
+        let left = Left::new(&pool);
+        let worker = Start::asleep_in(&pool, 0);
+        let other = left.leave();
+        push_payload(&pool.registrar, move |_: &mut OpContext<'_>| {
+            other.join().unwrap();
+            left.check();
+            Ok(())
+        });
+        pool.help(&mut |_| false);
+        if pool.registrar.pending() > 0 {
+            worker.work(1); // the other thread has woken it
+        }
+        assert_eq!(pool.registrar.pending(), 0);
     });
 }
 

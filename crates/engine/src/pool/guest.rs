@@ -111,20 +111,19 @@ impl Pool {
         let Some(seat) = lane.seat(0) else { return };
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
         while !guest(false) {
-            let Some(op) = self.pull_as_guest(lane.native_queue()) else { return };
+            let Some(op) = self.pull_as_guest(lane) else { return };
             let finished = visit(guest, || self.run(op, &deliver, Some(seat)));
             // The guest's wait may be over by now: so nothing is pulled in the same turn.
-            self.registrar.drive(finished, &mut PullFirst { queue: lane.native_queue(), wanted: false, op: None });
-            self.wake_others(lane);
+            self.take_turn(lane, finished, &mut PullFirst { queue: lane.native_queue(), wanted: false, op: None });
         }
     }
 
-    /// The next op of a queue. Another thread may have the role, and be about to tell of one.
-    fn pull_as_guest(&self, queue: usize) -> Option<OpPtr> {
-        let mut looks = 0;
+    /// The next op of a lane. Another thread may have the role, and be about to tell of one.
+    fn pull_as_guest(self: &Arc<Self>, lane: &Lane) -> Option<OpPtr> {
+        let (queue, mut looks) = (lane.native_queue(), 0);
         loop {
             let mut pull = PullFirst { queue, wanted: true, op: None };
-            self.registrar.drive(None, &mut pull);
+            self.take_turn(lane, None, &mut pull);
             looks += 1;
             if pull.op.is_some() || self.registrar.ready(queue) == 0 || looks > LOOKS {
                 return pull.op;

@@ -15,8 +15,6 @@ pub(crate) struct Lane {
     pub(crate) number: u16,
     /// The order of its ready ops.
     pub(crate) order: Order,
-    /// Its workers, the stand-ins not counted.
-    pub(crate) workers: usize,
     /// Low half: workers awake without work. High half: workers asleep or not started yet.
     idle: CachePadded<AtomicU64>,
     seats: Box<[OnceLock<WorkerSeat>]>,
@@ -42,7 +40,6 @@ impl Lane {
         Self {
             number,
             order,
-            workers,
             idle: CachePadded(AtomicU64::new(workers as u64 * DORMANT)),
             seats: (0..workers + SPARES).map(|_| OnceLock::new()).collect(),
             taken: AtomicUsize::new(0),

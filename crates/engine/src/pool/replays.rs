@@ -89,7 +89,8 @@ impl Run<'_> {
         instance.pulled();
         let mut batch = Batch::new();
         let (mut spent, mut ran) = (0_u64, false);
-        let may_share = self.seat.is_some() && self.draw.is_none() && pool.lane(instance.plan().lane).workers > 1;
+        let workers = pool.placement().workers(instance.plan().lane, pool.workers);
+        let may_share = self.seat.is_some() && self.draw.is_none() && workers > 1;
         loop {
             let ordered = pool.registrar.chooses_each();
             // Where priorities count, the next op is chosen each time.

@@ -5,8 +5,8 @@ use super::lane::Lane;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use super::worker;
-use crate::op::Device;
-use crate::sched::PullNothing;
+use crate::op::{Device, OpPtr};
+use crate::sched::{Pull, PullNothing};
 use crate::sync::{Ordering, Parker, yield_now};
 use crossbeam_deque::Worker as Deque;
 use std::sync::Arc;
@@ -109,7 +109,15 @@ impl Pool {
         }
     }
 
-    /// Wakes workers of other lanes than the caller's for ops that its turn made ready.
+    /// A turn of one who works in this lane, and sees to what it makes ready there. Others may have left something for another
+    /// lane, and have looked before it was ready: so workers of other lanes are woken.
+    #[inline]
+    pub(super) fn take_turn(self: &Arc<Self>, mine: &Lane, finished: Option<OpPtr>, pull: &mut impl Pull) {
+        self.registrar.drive(finished, pull);
+        self.wake_others(mine);
+    }
+
+    /// Wakes workers of other lanes than the caller's.
     #[inline]
     pub(super) fn wake_others(self: &Arc<Self>, mine: &Lane) {
         // ORDERING: a lane made later has had its own wake-up.

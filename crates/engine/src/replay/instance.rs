@@ -11,7 +11,7 @@
 
 use super::failures::{Failed, FailedStack};
 use super::handoff::Handoff;
-use super::state::{Batch, Handful, State, Todo, Wanted};
+use super::state::{Batch, State, Todo, Wanted};
 use super::{Call, NONE, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::{Extra, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload};
@@ -145,7 +145,7 @@ pub(crate) struct Instance {
     /// Steps done behind these without an event of their own.
     behind: AtomicU32,
     announced: AtomicBool,
-    handoff: CachePadded<Handoff>,
+    pub(super) handoff: CachePadded<Handoff>,
     failed: FailedStack,
     /// The call that begins, written before the event of its start.
     begins: AtomicPtr<Call>,
@@ -439,22 +439,6 @@ impl Instance {
     /// Waits for steps from the role's holder while `waits` says so, if no other worker does. The caller holds the plan.
     pub(crate) fn wait_for_steps(&self, batch: &mut Batch, waits: impl FnMut() -> bool) {
         self.handoff.wait(batch, waits);
-    }
-
-    /// Whether a worker waits for steps; the role's holder asks.
-    #[inline]
-    pub(super) fn has_waiting(&self) -> bool {
-        self.handoff.is_awaited()
-    }
-
-    /// Gives steps to the worker that waits. Answers whether there is one.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the role.
-    pub(super) unsafe fn give(&self, steps: Handful) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.handoff.give(steps) }
     }
 
     /// Whether the token is in a queue, or on its way there: a guess.

@@ -67,7 +67,7 @@ pub(crate) struct Shape {
     /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
     continues: Box<[u32]>,
     /// Whether two workers have something to do most of the time: all steps take half as long again as the longest way, or more.
-    is_wide: bool,
+    pub(super) is_wide: bool,
 }
 
 impl Shape {
@@ -130,12 +130,6 @@ impl Shape {
     #[inline]
     pub(super) fn step_of(&self, rank: u32) -> u32 {
         self.order[rank as usize]
-    }
-
-    /// Whether two workers have something to do most of the time.
-    #[inline]
-    pub(super) fn is_wide(&self) -> bool {
-        self.is_wide
     }
 
     /// Whether it pays to ask for a step's facts before it is looked at.

@@ -47,6 +47,7 @@ impl Wanted {
 }
 
 /// Steps that a worker has taken, and those of them, or behind them, that it has finished.
+#[derive(Clone, Copy)]
 pub(crate) struct Batch {
     steps: [u32; BATCH],
     count: usize,
@@ -67,6 +68,11 @@ impl Batch {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // at most BATCH
+    fn size(&self) -> u32 {
+        self.count as u32
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -98,32 +104,6 @@ impl Batch {
             self.behind += behind;
         }
         self.done = true;
-    }
-}
-
-/// Steps for another worker, in less than a cache line.
-#[derive(Clone, Copy)]
-pub(super) struct Handful {
-    call: *const Call,
-    count: u32,
-    timed: bool,
-    steps: [u32; Self::MOST],
-}
-
-impl Handful {
-    /// Steps in it, at most.
-    const MOST: usize = if cfg!(loom) { 1 } else { 10 };
-
-    pub(super) fn new() -> Self {
-        Self { call: ptr::null(), count: 0, timed: false, steps: [NONE; Self::MOST] }
-    }
-
-    /// Has an empty batch hold these steps.
-    #[inline]
-    pub(super) fn fill(&self, batch: &mut Batch) {
-        batch.count = self.count as usize;
-        batch.steps[..Self::MOST].copy_from_slice(&self.steps);
-        (batch.done, batch.call, batch.timed) = (false, self.call, self.timed);
     }
 }
 
@@ -323,9 +303,8 @@ impl State {
                 None => self.count_down(instance, shape, step, todo),
             }
         }
-        #[allow(clippy::cast_possible_truncation)] // at most BATCH
-        let done = std::mem::take(&mut batch.count) as u32;
-        self.taken = self.taken.saturating_sub(done);
+        self.taken = self.taken.saturating_sub(batch.size());
+        batch.count = 0;
         let next = &next[..count];
         if shape.is_large() {
             next.iter().for_each(|next| fetch(&instance.nodes[*next as usize]));
@@ -448,7 +427,7 @@ impl State {
             && self.ready_time >= self.ready_count * HANDED_EACH
             && !self.cancelled
             && self.failures.is_empty();
-        let hands = is_fine && instance.has_waiting();
+        let hands = is_fine && instance.handoff.is_awaited();
         let calls = is_fine && !hands && self.is_worth_calling(plan) && !instance.is_announced();
         let most = if hands || calls { (self.ready_time / 2).min(BATCH_TIME) } else { BATCH_TIME };
         let time = self.take(instance, batch, wanted, most);
@@ -467,23 +446,19 @@ impl State {
     #[inline(never)]
     fn is_worth_calling(&self, plan: &Plan) -> bool {
         let each = self.ready_time / self.ready_count;
-        plan.shape(self.sequential).is_wide() && each * u64::from(self.remaining) >= GOES_ON
+        plan.shape(self.sequential).is_wide && each * u64::from(self.remaining) >= GOES_ON
     }
 
     /// Gives a part of the ready steps to the worker that waits for some.
     #[inline(never)]
     fn hand_over(&mut self, instance: &Instance, wanted: Wanted) {
-        let (mut batch, mut handful) = (Batch::new(), Handful::new());
-        self.take(instance, &mut batch, Wanted { steps: wanted.steps.min(Handful::MOST), ..wanted }, BATCH_TIME);
-        handful.steps.copy_from_slice(&batch.steps[..Handful::MOST]);
-        #[allow(clippy::cast_possible_truncation)] // at most that
-        let count = batch.count as u32;
-        (handful.call, handful.count, handful.timed) = (batch.call, count, batch.timed);
+        let mut batch = Batch::new();
+        self.take(instance, &mut batch, wanted, BATCH_TIME);
         // SAFETY: the role is ours.
-        if !unsafe { instance.give(handful) } {
+        if !unsafe { instance.handoff.give(&batch) } {
             let shape = instance.plan().shape(self.sequential);
             batch.steps().iter().for_each(|step| self.put_ready(instance, shape, *step));
-            self.taken -= count;
+            self.taken -= batch.size();
         }
     }
 
@@ -511,9 +486,7 @@ impl State {
         });
         self.ready_count -= batch.count as u64;
         self.ready_time = self.ready_time.saturating_sub(time);
-        #[allow(clippy::cast_possible_truncation)] // at most BATCH
-        let count = batch.count as u32;
-        self.taken += count;
+        self.taken += batch.size();
         if self.cancelled || !self.failures.is_empty() {
             for at in 0..batch.count {
                 if self.dooms(plan, batch.steps[at]) {

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use std::ptr;
 
 /// Lanes an engine may have.
-pub(crate) const LANES: usize = if cfg!(loom) { 1 } else { 64 };
+pub(crate) const LANES: usize = if cfg!(loom) { 2 } else { 64 };
 const _: () = assert!(LANES <= u8::MAX as usize, "an op notes its lane in a byte");
 /// Queues an engine may have.
 pub(crate) const QUEUES: usize = 2 * LANES;

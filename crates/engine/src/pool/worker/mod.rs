@@ -240,12 +240,11 @@ impl Worker<'_> {
         let (next, pace, insists) = (&mut self.next, &self.pace, self.hold.insists() || self.pool.is_stopping());
         let chained_now = &mut self.chained;
         let mut pull = IntoWorker { queue, next, chained: chained_now, deque, wanted, has_other, chain, pace, insists };
-        self.pool.registrar.drive(finished, &mut pull);
+        self.pool.take_turn(self.lane, finished, &mut pull);
         if self.chained == chained {
             self.chained = 0;
         }
         self.share();
-        self.pool.wake_others(self.lane);
     }
 
     /// Wakes another worker of the lane if there is more than this one can do by itself.
@@ -305,7 +304,7 @@ impl Worker<'_> {
     fn end_search(&self) -> bool {
         let last = self.lane.end_search();
         if last && self.pool.registrar.has_left() {
-            self.pool.registrar.drive(None, &mut PullNothing { register: false });
+            self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
         }
         last
     }
