@@ -88,7 +88,8 @@ fn a_low_op_does_not_starve() {
     };
     engine.op(low).priority(-5).push().expect("an open engine");
     drop(release);
-    // A thread that waits in the engine takes turns itself: once in fifty runs the low op went early then.
+    // No wait in the engine before that: it is a push, and while that has its ticket and is not published, the high ops behind it
+    // are not known, so that the low one may go early.
     tells.recv().expect("it runs");
     engine.close().expect("no op fails");
     let passed_over = *low_ran_at.get().expect("it ran");
