@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Barrier, OnceLock};
 use weft_engine::{
-    AccessKind, Accesses, Cause, Completion, Engine, EngineError, Failure, OpContext, Payload, PushOptions,
+    AccessKind, Accesses, Cause, Completion, Engine, EngineError, Failure, InOrder, OpContext, Payload, PushOptions,
     Recoverable, Variable,
 };
 
@@ -51,6 +51,18 @@ impl Payload for Hosted {
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.0.run(self.1, context)
+    }
+}
+
+struct Queued(InOrder, Arc<World>, usize);
+
+impl Payload for Queued {
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.0)
+    }
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.1.run(self.2, context)
     }
 }
 
@@ -153,6 +165,7 @@ impl World {
         let world = Arc::clone(self);
         let pushed = match op.body {
             Body::Hosted => self.engine.push(Hosted(world, id), &mut accesses, &options),
+            Body::InOrder(queue) => self.engine.push(Queued(queue, world, id), &mut accesses, &options),
             Body::Large => {
                 let ballast = [id; 8];
                 let large = move |context: &mut OpContext<'_>| world.run(ballast[7], context);
@@ -188,7 +201,7 @@ impl World {
                 self.push_nested(op);
                 return Ok(());
             }
-            Body::Small | Body::Large | Body::Hosted => {}
+            Body::Small | Body::Large | Body::Hosted | Body::InOrder(_) => {}
         }
         self.work(id);
         self.push_nested(op);

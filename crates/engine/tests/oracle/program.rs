@@ -5,7 +5,7 @@
 //! by ops that always run and never fail; and an op that pushes onto its thread's variables from
 //! inside is waited for before its thread goes on.
 
-use weft_engine::{AccessKind, Device, DeviceLane};
+use weft_engine::{AccessKind, Device, DeviceLane, InOrder};
 
 /// How the payload ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) enum Body {
     Large,
     /// A payload for the host.
     Hosted,
+    /// A payload for a worker of this queue's own.
+    InOrder(InOrder),
     /// Another thread completes the op.
     Elsewhere,
     /// It completes its own token.
@@ -176,6 +178,8 @@ impl Decoder<'_> {
             14 => Body::Elsewhere,
             12 | 13 => Body::Hosted,
             11 => Body::Large,
+            10 => Body::InOrder(InOrder::named("oracle")),
+            9 => Body::InOrder(InOrder::lent("oracle:lent")),
             _ => Body::Small,
         };
         // A token's second use, by the error after it, is for tests of its own.

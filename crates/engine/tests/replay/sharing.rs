@@ -59,7 +59,9 @@ fn check(width: usize, workers: usize) {
     let replay = engine.new_replay(builder).expect("a replay");
     let variable = engine.new_variable(None);
     let mut threads = HashSet::new();
-    for run in 0..RUNS {
+    let mut run = 0;
+    // On a busy machine one worker may be alone for a while; the watchdog says if it always is.
+    while run < RUNS || threads.len() == 1 {
         let values = (0..ROWS * width).map(|_| AtomicU64::new(0)).collect();
         let grid = Arc::new(Grid { values, threads: Mutex::default() });
         engine
@@ -73,8 +75,8 @@ fn check(width: usize, workers: usize) {
             found.iter().zip(&expected).position(|(a, b)| a != b)
         );
         threads.extend(grid.threads.lock().expect("no step panics").drain());
+        run += 1;
     }
-    assert!(threads.len() > 1, "one worker ran all steps of {RUNS} runs");
 }
 
 #[test]
