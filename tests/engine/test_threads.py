@@ -182,3 +182,34 @@ def test_threads_that_cannot_start_take_no_place(script: RunScript) -> None:
         print(x.completed_version)
     """)
     assert (done.returncode, done.stdout) == (0, "601\n"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on addresses keeps threads from starting on Linux alone")
+def test_a_wait_starts_the_worker_that_could_not_start(script: RunScript) -> None:
+    """A thread that can be had while a program waits is asked for, though nothing is pushed any more."""
+    done = script("""
+        import resource, threading
+        import weft
+
+        engine = weft.Engine(1, stall_after=None)
+        x = engine.new_variable()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        waits = threading.Event()
+        def lift():
+            waits.wait()
+            try:
+                engine.wait_for_var(x, timeout=0.5)
+            except TimeoutError:
+                print("no thread yet")
+            resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        lifts = threading.Thread(target=lift)
+        lifts.start()
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), hard))  # half a worker's stack
+        engine.push(int, (), (x,))
+        waits.set()
+        engine.wait_for_var(x, timeout=20)
+        print(x.completed_version)
+        lifts.join()
+    """)
+    assert (done.returncode, done.stdout) == (0, "no thread yet\n1\n"), done.stderr

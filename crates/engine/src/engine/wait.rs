@@ -21,8 +21,9 @@ use std::time::{Duration, Instant};
 /// Called now and then while a wait lasts; answers whether to go on waiting.
 pub type Tick<'a> = &'a mut dyn FnMut() -> bool;
 
-/// How long a wait sleeps between two ticks.
+/// How long a wait sleeps between two ticks, and without ticks between two looks whether a worker is still to be started.
 const TICK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_secs(1);
 /// Looks before a waiter sleeps, some 10 us together, and the one at which it helps.
 const LOOKS: u32 = 128;
 const HELP_AT: u32 = 48;
@@ -88,14 +89,11 @@ pub(super) fn park_until(
             Listed::new(core, Sleeping { what: name, subject: variable.map(NonNull::cast), place: wait.place });
         let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
         loop {
-            let next = wait.tick.as_ref().map(|_| Instant::now() + TICK);
-            let until = match (deadline, next) {
-                (Some(deadline), Some(next)) => Some(deadline.min(next)),
-                (deadline, next) => deadline.or(next),
-            };
-            if waiter.sleep(parker, until) {
+            let next = Instant::now() + if wait.tick.is_some() { TICK } else { LOOK };
+            if waiter.sleep(parker, Some(deadline.map_or(next, |deadline| deadline.min(next)))) {
                 return Ok(waiter);
             }
+            core.pool().start_missing();
             if let Some(tick) = &mut wait.tick
                 && !tick()
             {

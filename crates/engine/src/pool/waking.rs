@@ -167,10 +167,20 @@ impl Pool {
         if let Ok(thread) = thread {
             self.threads().push(thread);
         } else {
-            // The system gives no thread. Others may be there; if there are none, waits keep asking.
+            // The system gives no thread. Others may be there; if there are none, waits ask for it now and then.
             lane.return_seat(number);
             lane.end_search();
             lane.add_spare();
+            // ORDERING: a flag of its own; who misses it looks again.
+            self.is_missing.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts a worker that could not be started, if there is something for it.
+    pub(crate) fn start_missing(self: &Arc<Self>) {
+        // ORDERING: as in start_worker().
+        if self.is_missing.load(Ordering::Relaxed) && self.is_missing.swap(false, Ordering::Relaxed) {
+            self.wake_for_all();
         }
     }
 }
