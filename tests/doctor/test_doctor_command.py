@@ -70,6 +70,28 @@ def test_what_no_single_run_shows(tmp_path: Path) -> None:
     assert [one["kind"] for one in report["findings"]] == [kind]
 
 
+def test_programs_are_recorded_in_other_orders(tmp_path: Path) -> None:
+    """What asks for a function's programs does not fail there, so that its ops are compared."""
+    kind, source = DEFECTS["an unseeded generator"]
+    asks = """
+@weft.program
+def inner(x):
+    return x + 1
+
+@weft.program
+def twice(x):
+    return inner(x) * 2
+
+for _ in range(12):
+    assert float(twice(weft.ones(3))[0]) == 4
+(recorded,) = twice.programs
+assert not inner.programs
+"""
+    done, report = doctor(tmp_path, source + asks, "--only", "nondeterministic", "--runs", "1")
+    assert "other runs that failed" not in report["checked"]
+    assert ([one["kind"] for one in report["findings"]], done.returncode) == ([kind], 1)
+
+
 def test_advice_alone_is_no_error(tmp_path: Path) -> None:
     kind, source = DEFECTS["a number that changes"]
     done, report = doctor(tmp_path, source, "--only", kind)

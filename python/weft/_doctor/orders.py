@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from weft._doctor.findings import Finding
 from weft._doctor.frames import globals_of_pusher
 from weft._doctor.guards import is_array, is_mapping, is_row, is_scalar
 from weft._doctor.memory import Region, Regions
+from weft._doctor.programs import program_of
 from weft._doctor.pushes import Owners, Push
 from weft._engine.task_call import TaskCall
 from weft._engine.task_handle import TaskHandle
@@ -27,6 +29,8 @@ OPS = 20_000
 WANTED = "wanted"
 #: Regions that are compared around an op that may reach any.
 _REGIONS = 256
+#: The level of the stack on which a call of a program is, from the recording of the program.
+_CALLER = 4
 _Print = int | str | None
 
 
@@ -145,10 +149,21 @@ class OrderLog:
         self.log: list[Logged] = []
         self.regions, self._owners = Regions(), Owners()
         self._numbers: Counter[str] = Counter()
+        #: Threads that are inside of such a call: in it, all calls run so.
+        self._inside: set[int] = set()
 
     def calling(self, function: ProgramFunction, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
-        """Run a call of a program op by op."""
-        return function._eagerly(args, kwargs)
+        """Run a call of a program op by op. Its program is recorded, too, as in the check run."""
+        thread = threading.get_ident()
+        if thread in self._inside:
+            return function._eagerly(args, kwargs)
+        with suppress(Exception):  # it cannot be recorded: the call says so
+            program_of(function, args, kwargs, _CALLER)
+        self._inside.add(thread)
+        try:
+            return function._eagerly(args, kwargs)
+        finally:
+            self._inside.remove(thread)
 
     def pushing(
         self,

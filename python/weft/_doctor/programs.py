@@ -52,7 +52,36 @@ _MOST = 1024
 #: Bytes of the memory that is kept for the time of a replay.
 _KEPT = 1 << 26
 #: The level of the stack on which the call is, from the recording of its program.
-_CALLER = 5
+_CALLER = 6
+
+
+def program_of(
+    function: ProgramFunction, args: tuple[Any, ...], kwargs: dict[str, Any] | None, level: int
+) -> tuple[Program | None, bool]:
+    """Return the program of a call that runs op by op, and whether it was recorded now: the script may ask for it.
+
+    Parameters
+    ----------
+    function : ProgramFunction
+        The function; what it raises while it is recorded goes to the caller.
+    args, kwargs
+        The arguments.
+    level : int
+        The level of the stack on which the call is, from here.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._doctor.programs import program_of
+    >>> step = weft.program(lambda x: x + 1)
+    >>> program, is_new = program_of(step, (weft.ones(3),), None, 2)
+    >>> step.programs == (program,), is_new
+    (True, True)
+    """
+    program: Program | None = function._program_of(args, kwargs)
+    if program is not None or function._shares_a_leaf(function._bind(args, kwargs)):  # of these the call itself decides
+        return program, False
+    return function._program_of(args, kwargs, level), True
 
 
 class _Function:
@@ -185,21 +214,16 @@ class Programs:
         return called
 
     def _program(self, called: _Function, function: ProgramFunction, args: Any, kwargs: Any) -> Program | None:
-        """Return the program of a call, a new one if there is none, as the script may ask for it; None if it cannot be recorded."""
+        """Return the program of a call; None if it cannot be recorded."""
         self.records = True
         try:
-            program: Program | None = function._program_of(args, kwargs)
-            if program is not None or function._shares_a_leaf(
-                function._bind(args, kwargs)
-            ):  # of these the call itself decides
-                return program
-            program = function._program_of(args, kwargs, _CALLER)
+            program, is_new = program_of(function, args, kwargs, _CALLER)
         except Exception:  # noqa: BLE001 - arguments that it refuses, a function that cannot be recorded: the call says so
             called.is_plain = True
             return None
         finally:
             self.records = False
-        called.recorded += 1
+        called.recorded += is_new
         return program
 
     def _of(self, program: Program, *, may_be_replayed: bool) -> _Known | None:
