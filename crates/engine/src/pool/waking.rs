@@ -180,6 +180,7 @@ impl Pool {
     pub(crate) fn start_missing(self: &Arc<Self>) {
         // ORDERING: as in start_worker().
         if self.is_missing.load(Ordering::Relaxed) && self.is_missing.swap(false, Ordering::Relaxed) {
+            self.registrar.drive(None, &mut PullNothing { register: true }); // what was pushed since, too
             self.wake_for_all();
         }
     }
