@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from weft._engine.task_handle import TaskHandle
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from weft._program.function import ProgramFunction
+    from weft._program.function import ProgramFunction, Settings
 
 #: Ops that are logged for one run; later ones are not compared.
 OPS = 20_000
@@ -149,16 +148,21 @@ class OrderLog:
         self.log: list[Logged] = []
         self.regions, self._owners = Regions(), Owners()
         self._numbers: Counter[str] = Counter()
-        #: Threads that are inside of such a call: in it, all calls run so.
+        #: Threads inside of a call of a program, in which all calls run op by op.
         self._inside: set[int] = set()
+        #: Functions that cannot be recorded; kept, so that no other one has their identity.
+        self._plain: dict[int, Settings] = {}
 
     def calling(self, function: ProgramFunction, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Run a call of a program op by op. Its program is recorded, too, as in the check run."""
-        thread = threading.get_ident()
+        thread, settings = threading.get_ident(), function._settings
         if thread in self._inside:
             return function._eagerly(args, kwargs)
-        with suppress(Exception):  # it cannot be recorded: the call says so
-            program_of(function, args, kwargs, _CALLER)
+        if id(settings) not in self._plain:
+            try:
+                program_of(function, args, kwargs, _CALLER)
+            except Exception:  # noqa: BLE001 - the call says so, as in the check run
+                self._plain[id(settings)] = settings
         self._inside.add(thread)
         try:
             return function._eagerly(args, kwargs)

@@ -132,13 +132,18 @@ impl Lane {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a worker could not be started.
+    pub(crate) fn lacks_worker(&self) -> bool {
+        !self.returned().is_empty()
+    }
+
     pub(crate) fn sit(&self, number: usize, seat: WorkerSeat) -> &WorkerSeat {
         self.seats[number].get_or_init(|| seat)
     }
 
     pub(crate) fn is_full(&self) -> bool {
         // ORDERING: a guess.
-        self.taken.load(Ordering::Relaxed) >= self.seats.len() && self.returned().is_empty()
+        self.taken.load(Ordering::Relaxed) >= self.seats.len() && !self.lacks_worker()
     }
 
     /// Whether a worker should be woken for new work: none searches and one sleeps.
@@ -275,7 +280,8 @@ mod tests {
         assert_eq!(numbers, (0..2 + SPARES).collect::<Vec<_>>());
         assert!(lane.is_full());
         lane.return_seat(1);
-        assert!(!lane.is_full());
+        assert!(lane.lacks_worker() && !lane.is_full());
         assert_eq!(lane.take_seat(), Some(1));
+        assert!(!lane.lacks_worker());
     }
 }

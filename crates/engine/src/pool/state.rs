@@ -28,8 +28,6 @@ pub(crate) struct Pool {
     /// When it was shut, in microseconds after `start`.
     pub(super) gate_shut_at: AtomicU64,
     pub(super) start: Instant,
-    /// Whether a worker could not be started.
-    pub(super) is_missing: AtomicBool,
     stopping: AtomicBool,
     /// The process was forked and this pool is its parent's.
     dead: AtomicBool,
@@ -65,7 +63,6 @@ impl Pool {
             gate: CachePadded(AtomicBool::new(false)),
             gate_shut_at: AtomicU64::new(0),
             start: Instant::now(),
-            is_missing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             dead: AtomicBool::new(false),
             cancelling: AtomicBool::new(false),

@@ -171,15 +171,12 @@ impl Pool {
             lane.return_seat(number);
             lane.end_search();
             lane.add_spare();
-            // ORDERING: a flag of its own; who misses it looks again.
-            self.is_missing.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Starts a worker that could not be started, if there is something for it.
+    /// Starts workers that could not be started, if there is something for them.
     pub(crate) fn start_missing(self: &Arc<Self>) {
-        // ORDERING: as in start_worker().
-        if self.is_missing.load(Ordering::Relaxed) && self.is_missing.swap(false, Ordering::Relaxed) {
+        if self.lanes().any(Lane::lacks_worker) {
             self.registrar.drive(None, &mut PullNothing { register: true }); // what was pushed since, too
             self.wake_for_all();
         }
