@@ -2,7 +2,7 @@
 //!
 //! | who | does |
 //! |---|---|
-//! | anybody | adds a job; the first one starts the thread |
+//! | anybody | adds a job; the first one starts the thread, or, where none can be had, does what the thread would |
 //! | the thread | looks at the oldest fence of each stream, runs the jobs whose fences are done, in the order of the fences |
 //! | nobody | waits for the thread, but for [`Poller::shut_down`]: host threads look at fences themselves |
 //!
@@ -52,7 +52,7 @@ struct State {
     /// Jobs added and not done.
     pending: usize,
     thread: Option<JoinHandle<()>>,
-    /// Whether there is a thread that will look at new jobs.
+    /// Whether there is somebody who will look at new jobs.
     running: bool,
     /// Whether the thread is to end when nothing is pending.
     ending: bool,
@@ -63,6 +63,15 @@ struct Shared {
     state: Mutex<State>,
     /// A job was added, the last one was done, or the thread is to end.
     changed: Condvar,
+}
+
+/// How somebody came to poll.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It is the poller's thread, which waits for further jobs.
+    Thread,
+    /// It added a job when no thread could be had, and goes when all jobs are done: nobody else would do them.
+    StandIn,
 }
 
 /// The poller's face to the rest of the crate.
@@ -92,10 +101,18 @@ impl Poller {
         state.pending += 1;
         if !state.running {
             state.ending = false;
+            state.running = true;
             let shared = Arc::clone(&self.0);
-            // Where no thread can be had, a later job tries again.
-            state.thread = std::thread::Builder::new().name("weft-cuda".to_owned()).spawn(move || shared.poll()).ok();
-            state.running = state.thread.is_some();
+            let started = std::thread::Builder::new().name("weft-cuda".to_owned()).spawn(move || {
+                own_thread();
+                timer_slack::lower();
+                shared.poll(Role::Thread);
+            });
+            state.thread = started.ok();
+            if state.thread.is_none() {
+                drop(state);
+                return self.0.poll(Role::StandIn);
+            }
         }
         drop(state);
         self.0.changed.notify_all();
@@ -130,13 +147,11 @@ impl Drop for Poller {
 
 impl Shared {
     /// Jobs by stream, so that one look at the oldest fence tells whether more looks are worth while.
-    fn poll(&self) {
-        own_thread();
-        timer_slack::lower();
+    fn poll(&self, role: Role) {
         let mut lanes: Vec<(Option<usize>, VecDeque<Job>)> = Vec::new();
         let mut backoff = Backoff::new();
         loop {
-            let Some(added) = self.next(lanes.is_empty(), &backoff) else { return };
+            let Some(added) = self.next(role, lanes.is_empty(), &backoff) else { return };
             let news = !added.is_empty();
             let mut done = 0;
             for job in added {
@@ -160,8 +175,8 @@ impl Shared {
         }
     }
 
-    /// The jobs that were added; waits for some, or for the next look. Nothing if the thread is to end.
-    fn next(&self, idle: bool, backoff: &Backoff) -> Option<Vec<Job>> {
+    /// The jobs that were added; waits for some, or for the next look. Nothing if the caller is to end.
+    fn next(&self, role: Role, idle: bool, backoff: &Backoff) -> Option<Vec<Job>> {
         let mut state = self.lock();
         loop {
             if !state.added.is_empty() {
@@ -173,7 +188,7 @@ impl Shared {
                 }
                 return Some(std::mem::take(&mut state.added));
             }
-            if state.ending {
+            if state.ending || role == Role::StandIn {
                 state.running = false;
                 return None;
             }

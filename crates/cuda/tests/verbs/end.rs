@@ -54,6 +54,40 @@ fn what_is_to_be_done_after_a_fence_is_done() {
     machine.check();
 }
 
+/// Set in the process whose threads of the standard size cannot start.
+const NO_THREADS: &str = "WEFT_TEST_NO_THREADS";
+
+/// Ops end that wait for a fence, and are issued by whoever found no thread for the poller. The engine's workers have stacks of a size of
+/// their own: they start.
+#[test]
+fn where_no_thread_can_be_had_fences_are_looked_at_all_the_same() {
+    let name = "end::where_no_thread_can_be_had_fences_are_looked_at_all_the_same";
+    if std::env::var_os(NO_THREADS).is_none() {
+        let _watchdog = Watchdog::new("where no thread can be had");
+        let test = std::env::current_exe().expect("the tests");
+        let child = std::process::Command::new(test)
+            .args(["--exact", name, "--nocapture"])
+            .envs([(NO_THREADS, "1"), ("RUST_MIN_STACK", "1000000000000000000")])
+            .output()
+            .expect("it starts");
+        assert!(child.status.success(), "{child:?}");
+        assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"), "{child:?}");
+        return;
+    }
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "a thread of the standard size");
+    let machine = Machine::new(Settings::default(), 1);
+    let (x, host) = (machine.array(0, WORDS), machine.host(vec![0; WORDS]));
+    for value in 1..=20 {
+        machine.fill(&x, 1);
+        machine.copy_out(&host, &x);
+        machine.launch("scale", &x, &x, value);
+    }
+    machine.engine.wait_for_all().expect("no op fails");
+    assert_eq!(machine.read(&host), vec![0x1_0000_0001; WORDS]);
+    assert!(machine.cuda.shut_down(Duration::ZERO), "nothing is pending");
+    machine.check();
+}
+
 unsafe extern "C" {
     safe fn fork() -> i32;
     safe fn _exit(status: i32) -> !;
