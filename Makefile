@@ -18,6 +18,8 @@ WHEEL ?= $(if $(CI),--release,--profile=checkout)
 DEMO_ARGS ?=
 # Tests wait more than they compute; 0 runs them in one process, as a debugger wants it.
 PYTEST_WORKERS ?= 2
+# One test in fifty takes more than a second: those are CI's, and of whoever says SLOW=1.
+SLOW ?= $(CI)
 BENCH_ARGS ?=
 SMOKE ?=
 # The lock file is the truth in CI; on a developer's machine cargo may still extend it.
@@ -43,10 +45,10 @@ demo: ## train SINGA's CNN eagerly and as a graph, and compare (DEMO_ARGS=--all:
 	$(call installed,demo)
 	$(BIN)/python docs/examples/cnn.py $(DEMO_ARGS)
 
-test: ## run the Rust tests, then the Python tests against the installed wheel
+test: ## run the Rust tests, then the Python tests against the installed wheel (SLOW=1: those that take seconds, too)
 	$(call installed,test demo)
 	$(MAKE) --no-print-directory test-rust
-	$(BIN)/python -P -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -P -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(if $(SLOW),,-m 'not slow') $(PYTEST_ARGS)
 
 test-rust: ## run the Rust tests and doctests
 	if command -v cargo-nextest >/dev/null; then \

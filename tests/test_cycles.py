@@ -217,6 +217,14 @@ NOT_MADE = {"BareLaunch", "MpiCommunicator", "Loop", "Native", "Plan", "Way"}
 MAKERS = [pytest.param(make, id=f"{name}{at}") for name, makers in CIRCLES.items() for at, make in enumerate(makers)]
 
 
+@pytest.fixture(scope="module")
+def _of_this_module_alone() -> None:
+    """Spare collections what other tests have imported."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("_of_this_module_alone")
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_circle_is_collected(make: Callable[[Owner], Any]) -> None:
     def turn() -> weakref.ref[Owner]:

@@ -58,6 +58,7 @@ def test_all_are_run() -> None:
     assert programs == {*SIZES, *TRAININGS, "digits", "cnn", "one_buffer", "two_ranks"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_gives_what_numpy_gives(run: Run, tmp_path: Path, name: str) -> None:
     printed = run(tmp_path, name, "--size", str(SIZES[name]), "--repeats", "1", "--timeline", "run.svg")
@@ -79,6 +80,7 @@ def test_one_buffer_stores_the_same_each_way(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "run.svg").exists()
 
 
+@pytest.mark.slow
 def test_two_ranks_train_as_one_process(run: Run, tmp_path: Path) -> None:
     printed = run(tmp_path, "two_ranks", "--steps", "2", "--rows", "4")
     assert "the same weights, bit for bit" in printed

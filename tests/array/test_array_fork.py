@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
 
 
+@pytest.mark.slow
 def test_forks_while_workers_allocate_and_threads_look(script: RunScript) -> None:
     """Workers take blocks of memory and other threads look at arrays, both without the GIL, while the process forks."""
     done = script("""

@@ -214,6 +214,7 @@ def test_what_a_users_code_raises_is_its_own() -> None:
         assert not isinstance(caught.value, errors.WeftError)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", ["repeat(weft.arange(12), 2**62)", "tile(weft.ones((12, 1)), 2**62)", "bincount([2**63 - 1])"]
 )

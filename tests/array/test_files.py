@@ -332,6 +332,7 @@ def test_a_limit_on_bytes(tmp_path: Path) -> None:
         weft.load(path, max_bytes=10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # NumPy's, of headers that Python 2 may have written
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())

@@ -97,6 +97,7 @@ assert len(seen) <= {most}, seen
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pair",
     [("f4", "f8"), ("i1", "f4"), ("u1", "u1"), ("i2", "i8"), ("c8", "f8"), ("f2", "f8"), ("i1", "f2"), ("f2", "c8")],

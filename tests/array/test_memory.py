@@ -99,6 +99,7 @@ def test_a_handle_dropped_when_all_is_done_frees_at_once(engine: weft.Engine) ->
     assert in_use() - before <= SLACK
 
 
+@pytest.mark.slow
 def test_ops_that_are_computed_together_hand_on_their_memory(engine: weft.Engine, gate: Gate) -> None:
     size = MB  # of 8 bytes: large ones are computed block by block
     x = weft.ones(size)
@@ -212,6 +213,7 @@ def test_a_push_over_the_bytes_blocks(make_engine: MakeEngine, gate: Gate) -> No
         weft.set_engine(previous)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["work_stealing", "per_device", "serial"])
 def test_a_loop_of_temporaries_stays_within_its_bytes(script: RunScript, policy: str) -> None:
     """Two thousand temporaries of 1 MB: the peak is the limit on pending bytes and what the program holds."""
@@ -334,6 +336,7 @@ def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
     assert max(sizes[1:]) - sizes[0] <= 4 * MB, sizes
 
 
+@pytest.mark.slow
 def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
     """Temporaries of 4 MB in a loop that waits for nothing: the limit that an engine has by itself bounds them."""
     source = """

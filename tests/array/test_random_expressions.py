@@ -36,6 +36,7 @@ def default_engine(policy: str, workers: int) -> Iterator[weft.Engine]:
             weft.set_engine(previous)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("policy", "workers"), SETTINGS)
 @settings(

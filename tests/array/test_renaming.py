@@ -611,6 +611,7 @@ def test_the_environment_sets_the_limit(script: RunScript, value: str, told: str
     assert done.stdout.strip() == told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
 def test_without_memory_it_waits(script: RunScript) -> None:
     done = script("""
@@ -648,6 +649,7 @@ def test_without_memory_it_waits(script: RunScript) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
 def test_a_child_goes_on_with_renamed_arrays(script: RunScript) -> None:
     done = script("""

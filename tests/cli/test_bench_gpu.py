@@ -117,6 +117,7 @@ def test_overlap_is_measured_and_drawn_on_a_gpu(
     assert "rounds" in (tmp_path / "trace.svg").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_overlap_without_cupy_leaves_its_pipelines_out(
     tmp_path: Path, fake_cuda: dict[str, str], no_cupy: dict[str, str]
 ) -> None:
@@ -300,6 +301,7 @@ def test_the_end_of_a_lines_time_is_told_again_if_a_finalizer_has_swallowed_it(s
     assert swallowed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 @pytest.mark.usefixtures("swallowed")  # it may come amid a garbage collection
 def test_a_line_for_which_no_time_is_left_says_so_and_leaves_the_others() -> None:

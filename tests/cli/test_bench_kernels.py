@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from weft._command.tables import show
 from weft.bench.kernels.command import _rows
 from weft.bench.kernels.host import CASES, flops
 from weft.bench.kernels.measuring import measure
 
 
+@pytest.mark.slow
 def test_every_case_is_timed_and_shown() -> None:
     cases = (CASES[0], CASES[1], CASES[-1])
     found = measure(1, 1, {}, cases)

@@ -111,6 +111,7 @@ def test_a_kernel_reads_as_many_digits_as_are_wanted() -> None:
     assert native.read_digits(kernel.data(100)) == 0
 
 
+@pytest.mark.slow
 @needs_native
 def test_the_command_measures_and_tells_who_is_missing(tmp_path: Path) -> None:
     done = call("bench", "metg", "--smoke", "--workers", "2", "--curves", folder=tmp_path)

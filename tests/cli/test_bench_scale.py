@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_links_that_are_said_are_not_measured(tmp_path: Path) -> None:
     options = ["--alpha", "2e-6", "--beta", "1e-10", "--ranks", "1000", "--spread", "0"]
     done = call("bench", "scale", *options, "--json", folder=tmp_path)

@@ -49,6 +49,7 @@ def test_all_tables_run_without_a_checkout(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_five_lines_say_whether_it_is_fast(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick, "_SECONDS", 0.0)
     before = weft.get_engine()
@@ -60,6 +61,7 @@ def test_five_lines_say_whether_it_is_fast(capfd: pytest.CaptureFixture[str], mo
     assert "weft bench" in last
 
 
+@pytest.mark.slow
 def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
     done = call("--smoke", "--tables", "b", "--reps", "2", folder=tmp_path, module="weft.bench")
     assert done.returncode == 0, done.stderr
@@ -192,6 +194,7 @@ def test_a_pipeline_that_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) 
         measure(2, 16, 4, 1)
 
 
+@pytest.mark.slow
 def test_overlap_is_measured_and_drawn(tmp_path: Path) -> None:
     small = ("overlap", "--device", "cpu", "--chunks", "2", "--mib", "1", "--reps", "1")
     done = call("bench", *small, "--figure", "picture.png", folder=tmp_path)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from calling import call
 
 import weft
@@ -18,8 +19,6 @@ from weft._command.environment import VARIABLES
 from weft._machine.processors import cpu_quota, processor_name, usable_cpus
 
 if TYPE_CHECKING:
-    import pytest
-
     from conftest import RunScript
 
 ROOT = Path(__file__).parent.parent.parent
@@ -48,6 +47,7 @@ def test_json_holds_the_same(tmp_path: Path) -> None:
     assert found["environment"]["WEFT_POLICY"]["value"] is None
 
 
+@pytest.mark.slow
 def test_the_environment_decides_and_is_shown(tmp_path: Path) -> None:
     done = call("info", "--json", folder=tmp_path, WEFT_POLICY="per_device", WEFT_WORKERS="3", WEFT_WORKER="4")
     found = json.loads(done.stdout)

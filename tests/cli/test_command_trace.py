@@ -126,6 +126,7 @@ def test_failures_that_nobody_waited_for_are_the_scripts_business(tmp_path: Path
     assert '"failed": 1' in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_an_interrupted_script_leaves_its_trace(tmp_path: Path) -> None:
     source = """

@@ -70,6 +70,7 @@ def is_running(process: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
 def test_what_hangs_is_ended_with_all_that_it_started_and_the_next_one_runs(
     everything: ModuleType, tmp_path: Path
@@ -131,6 +132,7 @@ def test_ends_too():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_tests_behind_one_that_ends_its_process_are_run_by_the_next(
     everything: ModuleType, tmp_path: Path, fake_cuda: dict[str, str]
@@ -210,6 +212,7 @@ def test_whatever_steps_take_all_end_in_nine_minutes(everything: ModuleType) -> 
         assert left >= -2 * everything.GRACE
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)  # processes that import much
 def test_without_a_driver_it_fails_and_says_why(wheel: Path, tmp_path: Path) -> None:
     done, ends = run(wheel, tmp_path, "--steps", "first,torch", WEFT_CUDA_LIBRARY="/nowhere/libcuda.so")
@@ -226,6 +229,7 @@ def test_without_a_driver_it_fails_and_says_why(wheel: Path, tmp_path: Path) -> 
     assert all("failed" in part for part in first.values())
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_first_look_works_on_the_tests_driver(wheel: Path, tmp_path: Path, fake_cuda: dict[str, str]) -> None:
     done, ends = run(wheel, tmp_path, "--steps", "first", "--quick", **fake_cuda)

@@ -185,6 +185,7 @@ def run_without_fakes(tmp_path: Path, source: str) -> subprocess.CompletedProces
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="NVRTC comes with the tests on Linux alone")
 def test_headers_of_cuda_are_found(tmp_path: Path) -> None:
     source = """

@@ -99,6 +99,7 @@ def test_a_trace_lasts_until_devices_have_done_their_work(driver: ctypes.CDLL) -
     assert trace.summary().critical > 59 * MILLISECOND
 
 
+@pytest.mark.slow
 def test_a_pipeline_on_two_devices_overlaps(driver: ctypes.CDLL, tmp_path: Path) -> None:
     bytes_each = 400_000
     host = np.ones(bytes_each // 4, np.float32)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from conftest import RunScript
 
@@ -67,6 +69,7 @@ def test_a_compiler_that_is_not_there_is_named(script: RunScript, fake_cuda: dic
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_process_ends_with_copies_under_way(script: RunScript, fake_cuda: dict[str, str]) -> None:
     done = script(
         """

@@ -25,6 +25,7 @@ ROOMS = {room.__name__: tuple(room.CHECKS) for room in (checks_collectives, chec
 RUNS = [(ranks, room) for ranks in (2, 3) for room in ROOMS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "room", "check"), [(n, room, each) for n, room in RUNS for each in ROOMS[room]])
 def test_check(ranks: int, room: str, check: str) -> None:
     found, text = outcomes(ranks, room)
@@ -142,6 +143,7 @@ def test_an_mpi_without_threads_is_refused(script: RunScript) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_one_process_alone_is_one_rank(script: RunScript) -> None:
     done = script(
         """

@@ -243,6 +243,7 @@ def test_a_trace_names_tasks() -> None:
 OWN = ["test_ufunc"] + ["test_routines", "test_linalg", "test_slicing"] * (os.environ.get("WEFT_DASK_TESTS") == "all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", OWN)
 def test_dasks_own_tests_pass(room: str, tmp_path: Path) -> None:
     (tmp_path / "scheduled.py").write_text(
@@ -292,6 +293,7 @@ def test_arrays_travel_as_buffers() -> None:
     np.testing.assert_array_equal(pickle.loads(told, buffers=buffers).numpy(), np.arange(1000.0) * 2)
 
 
+@pytest.mark.slow
 def test_programs_symbols_and_arrays_travel_to_a_cluster(script: RunScript) -> None:
     done = script(
         """

@@ -20,6 +20,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.slow
 @needs_mpi
 @pytest.mark.usefixtures("fake_cuda")
 @pytest.mark.parametrize("check", [name for name, _ in CHECKS])

@@ -224,6 +224,7 @@ def test_findings_are_marks_in_a_timeline(tmp_path: Path) -> None:
     assert report.findings[0].message.partition("`")[0] in (tmp_path / "run.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_each_kind_has_an_example_that_finds_it(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     for number, block in enumerate(re.findall(r"^```\{run\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)):

@@ -49,6 +49,7 @@ def doctor(folder: Path, source: str, *options: str) -> tuple[subprocess.Complet
     return done, json.loads((folder / "report.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_all_runs_of_a_script_make_one_report(tmp_path: Path) -> None:
     done, report = doctor(tmp_path, HEAD + "import sys\nprint(sys.argv[1:])\nadd(x).wait()\n")
     assert done.returncode == 1
@@ -63,6 +64,7 @@ def test_all_runs_of_a_script_make_one_report(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("checked: ops: 1")
 
 
+@pytest.mark.slow
 def test_what_no_single_run_shows(tmp_path: Path) -> None:
     kind, source = DEFECTS["an unseeded generator"]
     done, report = doctor(tmp_path, source, "--only", "nondeterministic", "--runs", "1")
@@ -70,6 +72,7 @@ def test_what_no_single_run_shows(tmp_path: Path) -> None:
     assert [one["kind"] for one in report["findings"]] == [kind]
 
 
+@pytest.mark.slow
 def test_programs_are_recorded_in_other_orders(tmp_path: Path) -> None:
     """What asks for a function's programs does not fail there, so that its ops are compared."""
     kind, source = DEFECTS["an unseeded generator"]
@@ -92,6 +95,21 @@ assert not inner.programs
     assert ([one["kind"] for one in report["findings"]], done.returncode) == ([kind], 1)
 
 
+def test_it_says_why_another_run_failed(tmp_path: Path) -> None:
+    once = """
+from pathlib import Path
+double(x).wait()
+Path("results").mkdir()
+"""
+    done, report = doctor(tmp_path, HEAD + once, "--only", "nondeterministic", "--runs", "2")
+    told = [line for line in done.stderr.splitlines() if "the script failed" in line]
+    assert len(told) == 1, done.stderr
+    assert "FileExistsError" in told[0], told
+    assert "results" in told[0], told
+    assert report["checked"]["other runs that failed"] == 2
+
+
+@pytest.mark.slow
 def test_advice_alone_is_no_error(tmp_path: Path) -> None:
     kind, source = DEFECTS["a number that changes"]
     done, report = doctor(tmp_path, source, "--only", kind)
@@ -99,6 +117,7 @@ def test_advice_alone_is_no_error(tmp_path: Path) -> None:
     assert [one["kind"] for one in report["findings"]] == [kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "status", "counted"),
     [
@@ -125,6 +144,7 @@ def test_a_script_that_ends_at_once_is_named(tmp_path: Path) -> None:
     assert report["checked"] == {"runs that ended without a report": 1}
 
 
+@pytest.mark.slow
 def test_an_op_that_waits_for_the_script_is_let_go(tmp_path: Path) -> None:
     source = (
         HEAD
@@ -164,6 +184,7 @@ def test_a_script_that_pushes_for_ever_can_be_stopped(tmp_path: Path) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.slow
 def test_mistakes_are_told_before_the_script_runs(tmp_path: Path) -> None:
     for options in (["--only", "nonsense"], ["--runs", "-1"], ["--json", "none/report.json"]):
         done = subprocess.run(
@@ -206,10 +227,8 @@ for name, *options in {examples!r}:
 """
 
 
-@pytest.mark.parametrize(
-    ("examples", "runs"),
-    [pytest.param(GALLERY, 1, id="gallery"), pytest.param(TRAIN, 0, id="what trains", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("examples", "runs"), [pytest.param(GALLERY, 1, id="gallery"), pytest.param(TRAIN, 0, id="what trains")])
 def test_no_false_alarm_of_the_examples(tmp_path: Path, examples: list[tuple[str, ...]], runs: int) -> None:
     script = tmp_path / "in_turn.py"
     script.write_text(IN_TURN.format(folder=str(EXAMPLES), examples=examples), encoding="utf-8")
@@ -219,6 +238,7 @@ def test_no_false_alarm_of_the_examples(tmp_path: Path, examples: list[tuple[str
     assert "other runs that failed" not in report["checked"]
 
 
+@pytest.mark.slow
 def test_no_false_alarm_of_two_ranks(tmp_path: Path) -> None:
     options = ("--steps", "2", "--rows", "4")
     _, report = doctor_of_examples(tmp_path, EXAMPLES / "two_ranks.py", *options, runs=1)

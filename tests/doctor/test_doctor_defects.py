@@ -34,6 +34,7 @@ def lines_of(source: str) -> list[int]:
     return [number for number, line in enumerate(source.splitlines(), 1) if line.endswith("# here")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*ALONE, "a native function", "a task in a task", "in a program", "an op of a program", "a scan"]
 )

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import SOON, script_env
 
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 def test_no_false_alarm_of_the_tests_of_tasks() -> None:
     path = script_env().get("PYTHONPATH", "")
     done = subprocess.run(

@@ -103,6 +103,7 @@ def test_waits_of_other_threads_end_too(script: RunScript) -> None:
     assert (done.returncode, done.stdout) == (0, "waited\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_time_limit_cancels_and_counts(script: RunScript) -> None:
     begin = time.monotonic()
     script(STUCK, WEFT_EXIT_TIMEOUT="0")
@@ -175,6 +176,7 @@ def lines_of(stream: Any) -> queue.Queue[str]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_warns_after_some_seconds_and_ctrl_c_drops_the_rest(stuck: subprocess.Popen[str]) -> None:
     errors, seen = lines_of(stuck.stderr), ""
@@ -245,6 +247,7 @@ def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScrip
     assert "script.py" in done.stderr or ".py:" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.Popen[str]) -> None:
     errors, seen = lines_of(stuck.stderr), ""
@@ -259,6 +262,7 @@ def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.
     assert "Traceback" not in seen + rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("payload", ["lambda: time.sleep(0.001)", "Sleepy"])
 def test_engines_of_daemon_threads_end_with_the_process(script: RunScript, payload: str) -> None:
     """Their ops come back for the interpreter's lock when there is no interpreter any more."""

@@ -195,6 +195,7 @@ def test_forks_inside_an_op(script: RunScript) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [pytest.param("fork", marks=needs_fork), "spawn"])
 def test_multiprocessing(script: RunScript, method: str) -> None:
     done = script(
@@ -340,6 +341,7 @@ CHILDREN = {
 }
 
 
+@pytest.mark.slow
 @needs_fork
 @pytest.mark.parametrize("child", CHILDREN)
 @pytest.mark.parametrize("kind", RUNNING)
@@ -388,6 +390,7 @@ def test_a_child_ends_that_is_forked_while_instances_of_a_program_run(script: Ru
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["callable", "async", "array", "replayed"])
 @pytest.mark.parametrize(("end", "status"), [("None", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("1 / 0", 1)])
 def test_a_child_that_is_forked_inside_an_op_ends_with_it(script: RunScript, kind: str, end: str, status: int) -> None:

@@ -208,6 +208,7 @@ def test_nothing_is_kept(gate: threading.Event) -> None:
     assert len(guards._guarded) <= before
 
 
+@pytest.mark.slow
 def test_the_message_names_the_task(script: Callable[..., object]) -> None:
     done = script(
         """

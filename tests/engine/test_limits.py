@@ -155,6 +155,7 @@ MEMORY = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["native", "callable"])
 def test_a_pending_op_holds_at_most_256_bytes(script: RunScript, native_path: Path, kind: str) -> None:
     source = (
@@ -182,6 +183,7 @@ def test_a_pending_op_holds_at_most_256_bytes(script: RunScript, native_path: Pa
     assert float(done.stdout) <= 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["native", "callable"])
 def test_memory_stays_flat(script: RunScript, native_path: Path, kind: str) -> None:
     """Six rounds of 300,000 ops: what the first two rounds took is what the others live on.
@@ -237,6 +239,7 @@ def test_a_blocked_push_has_changed_nothing_yet(make_engine: MakeEngine, policy:
     assert x.version == 2
 
 
+@pytest.mark.slow
 def test_variables_and_engines_come_and_go(script: RunScript) -> None:
     """Neither a hundred thousand variables nor a hundred engines leave anything behind."""
     source = """

@@ -76,6 +76,7 @@ SOURCE = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "workers"), [("work_stealing", 1), ("work_stealing", 8), ("per_device", 2)])
 @pytest.mark.parametrize(
     "wait",

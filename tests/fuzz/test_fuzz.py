@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SEED = 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", GENERATORS)
 def test_nothing_is_found(name: str) -> None:
@@ -44,6 +45,7 @@ def test_torch_is_a_second_oracle() -> None:
     assert Derived(("v = xp.sin(v)",), (3,), 0).by_torch(host, np.sin(host)) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["{n}", "({n}, {n})"])
 def test_every_function_takes_or_refuses_numbers_at_the_ends(form: str) -> None:
     problem = attack(250, *((number, form) for number in (2**31, 2**62, 2**63 - 1, -(2**63))))

@@ -245,6 +245,7 @@ def _seen(value: Any) -> Any:
     return repr(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 def test_tensors_are_seen_where_they_are(dtype: Any) -> None:
     calls = 0

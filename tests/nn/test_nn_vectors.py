@@ -41,6 +41,7 @@ print(vectors()[0], digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", vectors()[1])
 def test_every_kind_gives_the_same_bits(script: RunScript, name: str) -> None:
     done, wanted = (script(_KERNELS, WEFT_ONEDNN_LIBRARY="off", **env) for env in ({"WEFT_VECTORS": name}, {}))

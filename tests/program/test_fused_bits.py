@@ -204,6 +204,7 @@ def compare(seeds: range, *, payloads: bool) -> None:
     assert not said, "\n".join([f"{len(said)} of {len(seeds)} programs", *said])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", VECTORS)
 def test_fused_programs_have_eager_bits(script: RunScript, vectors: str) -> None:
     source = f"""

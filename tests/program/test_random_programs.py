@@ -226,6 +226,7 @@ def compare(make_engine: Callable[[], weft.Engine], chance: random.Random, lengt
     return ops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "workers"), [("serial", 1), ("work_stealing", 1), ("work_stealing", 2), ("work_stealing", 8)]
 )

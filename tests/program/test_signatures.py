@@ -305,6 +305,7 @@ def test_a_call_is_recorded_while_another_is_compared() -> None:
     assert next(shapes, 0) > 4, "nobody compared"
 
 
+@pytest.mark.slow
 def test_no_array_of_a_call_is_kept() -> None:
     import gc
     import weakref

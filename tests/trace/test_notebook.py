@@ -57,6 +57,7 @@ def test_programs_and_symbols_are_drawn() -> None:
     assert "&lt;a&gt;" in symbol._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_tutorial_is_a_notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Made as the documentation makes it, from the page; what it shows is run by the tests of the page."""
     monkeypatch.syspath_prepend(str(DOCS / "_extensions"))

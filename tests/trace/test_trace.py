@@ -219,6 +219,7 @@ def test_views_are_written_by_name(engine: weft.Engine, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run.html", "run.json", "run.svg"]
 
 
+@pytest.mark.slow
 def test_a_hundred_threads_and_thousands_of_ops_pass_the_strict_reader(many: weft.Engine, tmp_path: Path) -> None:
     variables = [many.new_variable(str(at)) for at in range(8)]
 

@@ -96,6 +96,8 @@ class Ended(NamedTuple):
     seconds: float
     #: Whether there is more to look for in other orders.
     suspects: bool = False
+    #: Why the script failed, if it did.
+    failure: str = ""
 
 
 def _doctor(options: Namespace) -> int:
@@ -127,6 +129,7 @@ class _Runs:
         self._report = Report()
         self.interrupted = self.failed = False
         self._limit: float | None = None
+        self._failures: set[str] = set()
 
     def all(self) -> Report:
         """Run the script as often as the wanted kinds of findings need."""
@@ -218,6 +221,9 @@ class _Runs:
             self._report.count("runs that were too long or ended without a report")
         elif ended.status != 0:
             self._report.count("other runs that failed")
+            if ended.failure not in self._failures:
+                self._failures.add(ended.failure)
+                print(f"weft doctor: {shown}: the script failed, and was looked at up to there: {ended.failure}", file=sys.stderr)
         return ended
 
     def _wait(self, process: subprocess.Popen[bytes]) -> bool:
@@ -247,9 +253,8 @@ def _read(path: Path, *, interrupted: bool, seconds: float) -> Ended:
         return Ended(report, [], None, interrupted, seconds)
     report.findings = [Finding(**row) for row in answer["findings"]]
     report.checked = answer["checked"]
-    return Ended(
-        report, [Logged(*row) for row in answer["log"]], answer["status"], interrupted, seconds, answer["suspects"]
-    )
+    log = [Logged(*row) for row in answer["log"]]
+    return Ended(report, log, answer["status"], interrupted, seconds, answer["suspects"], answer["failure"])
 
 
 def _progress(what: str) -> None:

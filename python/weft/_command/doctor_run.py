@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import sys
+import traceback
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,7 @@ class _Once:
         self._what, self._answer, self._kinds = what, answer, kinds
         self._pid, self._written = os.getpid(), False
         self.status = 0
+        self.failure = ""
         self._hook: Any = None
         self._traces: Traces | None = None
         self._eager = Scope(eager=True)  # it ends with the last reference
@@ -88,9 +90,17 @@ class _Once:
                 "checked": report.checked,
                 "log": log,
                 "status": self.status,
+                "failure": self.failure or f"exit status {self.status}",
                 "suspects": suspects,
             }
             self._answer.write_bytes(pickle.dumps(answer))
+
+
+    def failed(self, error: BaseException) -> None:
+        """Keep the words and the line of the exception that ended the script."""
+        self.failure = "".join(traceback.format_exception_only(error)).strip()
+        if frames := traceback.extract_tb(error.__traceback__):
+            self.failure += f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
 
 
 def fields(finding: Any) -> dict[str, Any]:
@@ -122,7 +132,7 @@ def main(arguments: list[str]) -> int:
     once.begin()
     atexit.register(once.end)
     try:
-        once.status = run_program(program, given, module=module)
+        once.status = run_program(program, given, module=module, on_error=once.failed)
     except KeyboardInterrupt:
         once.status = INTERRUPTED
     once.end()

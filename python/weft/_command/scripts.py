@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weft._command.running import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
 
@@ -40,8 +41,10 @@ def _check_module(name: str) -> None:
         raise CommandError(f"there is no module {name}")
 
 
-def run_program(program: str, arguments: list[str], *, module: bool) -> int:
-    """Run the script as ``__main__`` and return the exit status that it would have had."""
+def run_program(
+    program: str, arguments: list[str], *, module: bool, on_error: Callable[[BaseException], None] | None = None
+) -> int:
+    """Run the script as ``__main__`` and return the exit status that it would have had; tell `on_error` of its exception."""
     argv, path = sys.argv, sys.path[:]
     sys.argv = [program, *arguments]
     try:
@@ -58,6 +61,8 @@ def run_program(program: str, arguments: list[str], *, module: bool) -> int:
     except BaseException as error:  # noqa: BLE001 - shown as the interpreter would show it
         own = _own(error.__traceback__)
         sys.excepthook(type(error), error.with_traceback(own), own)
+        if on_error is not None:
+            on_error(error)
         return 1
     finally:
         sys.argv, sys.path[:] = argv, path
