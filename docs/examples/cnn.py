@@ -92,7 +92,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="ResNet-18 and a perceptron of 24 layers, too")
     parser.add_argument("--ranks", action="store_true", help="share the work with the other processes of mpiexec")
-    parser.add_argument("--epochs", type=int, default=8, help="how often the CNN sees all digits")
+    parser.add_argument("--epochs", type=int, default=12, help="how often the CNN sees all digits")
     parser.add_argument("--quick", action="store_true", help="two epochs, a few digits: whether it runs")
     parser.add_argument(
         "--timeline", type=Path, nargs="+", default=[Path("demo-timeline.png")], help="draw a step: .png, .svg or .html"
