@@ -228,7 +228,9 @@ for name, *options in {examples!r}:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("examples", "runs"), [pytest.param(GALLERY, 1, id="gallery"), pytest.param(TRAIN, 0, id="what trains")])
+@pytest.mark.parametrize(
+    ("examples", "runs"), [pytest.param(GALLERY, 1, id="gallery"), pytest.param(TRAIN, 0, id="what trains")]
+)
 def test_no_false_alarm_of_the_examples(tmp_path: Path, examples: list[tuple[str, ...]], runs: int) -> None:
     script = tmp_path / "in_turn.py"
     script.write_text(IN_TURN.format(folder=str(EXAMPLES), examples=examples), encoding="utf-8")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import SOON, script_env
 
 HERE = Path(__file__).parent

@@ -223,7 +223,10 @@ class _Runs:
             self._report.count("other runs that failed")
             if ended.failure not in self._failures:
                 self._failures.add(ended.failure)
-                print(f"weft doctor: {shown}: the script failed, and was looked at up to there: {ended.failure}", file=sys.stderr)
+                print(
+                    f"weft doctor: {shown}: the script failed, and was looked at up to there: {ended.failure}",
+                    file=sys.stderr,
+                )
         return ended
 
     def _wait(self, process: subprocess.Popen[bytes]) -> bool:

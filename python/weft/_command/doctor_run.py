@@ -95,7 +95,6 @@ class _Once:
             }
             self._answer.write_bytes(pickle.dumps(answer))
 
-
     def failed(self, error: BaseException) -> None:
         """Keep the words and the line of the exception that ended the script."""
         self.failure = "".join(traceback.format_exception_only(error)).strip()
