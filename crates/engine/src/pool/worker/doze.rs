@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Ops that others settle between two looks, which are at most a microsecond apart, when theirs are so short that taking
-/// some over would cost more than it gains.
+/// Ops that others settle in a microsecond, the longest time between two looks, when theirs are so short that taking some
+/// over would cost more than it gains.
 const SHORT_OPS: u64 = 4;
 /// How long a worker dozes first, and at most, in microseconds. Waking takes the system 15 of them, of a processor that
 /// others may push or run on: so the longer they are quick, the less often it looks.
@@ -28,11 +28,11 @@ impl Doze {
         *self = Self::new(settled);
     }
 
-    /// How long to doze now, so many tickets being settled; not at all if others are not that quick. When a doze is over,
-    /// those are that have settled an op in each microsecond.
+    /// How long to doze now, so many tickets being settled; not at all if others are not that quick, at this look or all the
+    /// time that it dozed.
     pub(super) fn next(&mut self, settled: u64) -> Option<Duration> {
         let news = settled - std::mem::replace(&mut self.settled, settled);
-        let is_quick = news >= self.dozed.unwrap_or(SHORT_OPS);
+        let is_quick = news >= self.dozed.map_or(SHORT_OPS, |dozed| SHORT_OPS * dozed);
         self.dozed = is_quick.then(|| self.dozed.map_or(FIRST, |dozed| LONGEST.min(2 * dozed)));
         self.dozed.map(Duration::from_micros)
     }
@@ -56,7 +56,8 @@ mod tests {
         }
         settled += 10 * dozed;
         assert_eq!(doze.next(settled), Some(Duration::from_micros(LONGEST)));
-        assert_eq!(doze.next(settled + LONGEST - 1), None, "their ops have turned long");
-        assert_eq!(doze.next(settled + LONGEST + 10), Some(Duration::from_micros(FIRST)));
+        settled += SHORT_OPS * LONGEST - 1;
+        assert_eq!(doze.next(settled), None, "their ops have turned long");
+        assert_eq!(doze.next(settled + SHORT_OPS), Some(Duration::from_micros(FIRST)));
     }
 }
