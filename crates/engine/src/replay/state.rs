@@ -23,8 +23,8 @@ const LONG: u64 = 2_000;
 const SHARED: u64 = 4_000;
 const SHARED_EACH: u64 = 400;
 /// The same for a worker that waits for steps, and for one that is worth calling as the call is wide and goes on for so long.
-const HANDED: u64 = 1_200;
-const HANDED_EACH: u64 = 300;
+const HANDED: u64 = 900;
+const HANDED_EACH: u64 = 130;
 const GOES_ON: u64 = 50_000;
 
 /// A step in a batch that is not to be run but skipped.
