@@ -18,7 +18,7 @@ WHEEL ?= $(if $(CI),--release,--profile=checkout)
 DEMO_ARGS ?=
 # Tests wait more than they compute; 0 runs them in one process, as a debugger wants it.
 PYTEST_WORKERS ?= 2
-# One test in fifty takes more than a second: those are CI's, and of whoever says SLOW=1.
+# One test in 25 takes more than a second: those are CI's, and of whoever says SLOW=1.
 SLOW ?= $(CI)
 BENCH_ARGS ?=
 SMOKE ?=
