@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import weft
 from weft import layer, model, opt
-from weft._numpy.hints import INSTEAD, INSTEAD_OF_METHODS, INSTEAD_OF_RESULTS
+from weft._numpy.hints import INSTEAD, INSTEAD_OF_ARITHMETIC, INSTEAD_OF_METHODS, INSTEAD_OF_RESULTS
 from weft._singa.hints import INSTEAD_IN, INSTEAD_OF_LAYERS, INSTEAD_OF_OPTIMIZERS
 from weft.errors import ArgumentTypeError
 
@@ -67,6 +68,33 @@ def test_names_of_other_libraries(module: ModuleType, names: dict[str, str]) -> 
 def test_names_of_another_module(module: ModuleType, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=f": write {instead}$"):
         getattr(module, name)
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("h + 1", r"\+: 'TaskHandle' and 'int'"),
+        ("1 - h", r"-: 'int' and 'TaskHandle'"),
+        ("h * h", r"\*: 'TaskHandle' and 'TaskHandle'"),
+        ("sum([h, h])", r"\+: 'int' and 'TaskHandle'"),
+        ("h + weft.ones(2)", r"\+: 'TaskHandle' and 'NDArray'"),
+        ("weft.ones(2) + h", r"\+: 'NDArray' and 'TaskHandle'"),
+        ("h ** 2", r"\*\*: 'TaskHandle' and 'int'"),
+    ],
+)
+def test_arithmetic_with_handles(expression: str, names: str) -> None:
+    with pytest.raises(
+        TypeError,
+        match=rf"^unsupported operand types for {names}: write {INSTEAD_OF_ARITHMETIC}$".replace("()", r"\(\)"),
+    ):
+        eval(expression, {"h": handle(), "weft": weft})
+
+
+def test_arrays_of_numpy_take_handles() -> None:
+    h = handle()
+    for x in (np.ones(2), np.float64(1.0)):
+        np.testing.assert_array_equal(np.asarray(x + h), np.full(np.shape(x), 2.0))
+        np.testing.assert_array_equal(np.asarray(h - x), np.zeros(np.shape(x)))
 
 
 def test_names_that_nobody_has() -> None:

@@ -25,7 +25,13 @@ from weft._engine.task_handle import TaskHandle
 from weft._handle import conversions
 from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
-from weft._numpy.hints import INSTEAD_OF_METHODS, INSTEAD_OF_RESULTS, refuse
+from weft._numpy.hints import (
+    INSTEAD_OF_ARITHMETIC,
+    INSTEAD_OF_METHODS,
+    INSTEAD_OF_RESULTS,
+    refuse,
+    refuse_arithmetic,
+)
 from weft._ops.dtypes import astype
 from weft._ops.indexing import take
 from weft._ops.manipulation import is_first_fastest
@@ -67,6 +73,7 @@ def attach() -> None:
     setattr(NDArray, "recover", recover_one)
     refuse(NDArray, INSTEAD_OF_METHODS)
     refuse(TaskHandle, INSTEAD_OF_RESULTS)
+    refuse_arithmetic(TaskHandle, (TaskHandle, NDArray), INSTEAD_OF_ARITHMETIC)
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 #: Replacements for functions of NumPy's that would wait for arrays or return NumPy's, and for names of other libraries.
 INSTEAD = {
@@ -21,6 +21,7 @@ INSTEAD = {
     "delayed": "@weft.task: a call returns a handle at once, and a handle as an argument is a dependency",
     "device_put": "x.to_device(weft.gpu(0))",
     "from_numpy": "weft.asarray(x)",
+    "get": "handle.result()",
     "functional": "weft.nn",
     "jit": "weft.program(function)",
     "manual_seed": "rng = weft.random.default_rng(seed); layers draw from weft.device.get_default_device().SetRandSeed(seed)",
@@ -30,10 +31,15 @@ INSTEAD = {
     "rand": "weft.random.default_rng(seed).random(shape)",
     "randint": "weft.random.default_rng(seed).integers(low, high, shape)",
     "randn": "weft.random.default_rng(seed).standard_normal(shape)",
+    "put": "the object itself, as an argument: nothing is copied",
     "read_csv": "pandas.read_csv in a function under @weft.task, whose handle is an argument of the next task",
+    "remote": "@weft.task: a call returns a handle at once",
     "set_num_threads": "weft.set_engine(weft.Engine(workers=n)), or WEFT_WORKERS=n in the environment",
     "submit": "@weft.task, or weft.Executor().submit(function)",
+    "synchronize": "weft.wait_all(), or weft.wait(x) for an array",
     "vectorize": "the function with operators and weft.where on whole arrays; or weft.vmap of the function of one example",
+    "wait_for_all": "weft.wait_all()",
+    "waitall": "weft.wait_all()",
 }
 
 #: Methods of other libraries that move to a device, and where to.
@@ -96,13 +102,32 @@ INSTEAD_OF_METHODS = {
     "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
 }
 
-#: Replacements for methods of other libraries' handles on results.
+#: Replacements for methods of other libraries' handles on results, and for those of results.
 INSTEAD_OF_RESULTS = {
     "cancel": "weft.Executor().submit(function), whose future has cancel(): what a task was pushed for runs",
     "compute": "handle.result()",
+    "dtype": "handle.result().dtype",
     "get": "handle.result()",
     "key": "handle, as an argument of the next task",
+    "mean": "handle.result().mean()",
+    "numpy": "handle.result()",
     "persist": "handle.wait(): the task runs without being asked for",
+    "shape": "handle.result().shape",
+    "size": "handle.result().size",
+    "sum": "handle.result().sum()",
+}
+#: What arithmetic with a handle is replaced by.
+INSTEAD_OF_ARITHMETIC = "handle.result(), or a task that takes the handle as an argument"
+
+_ARITHMETIC = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "matmul": "@",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
 }
 
 #: Where names of weft's are that people look for elsewhere, in this order.
@@ -152,6 +177,27 @@ def refuse(kind: type, instead: Mapping[str, str]) -> None:
         if not hasattr(kind, name):
             setattr(kind, name, Absent(name, what))
     setattr(kind, "__dir__", _present)
+
+
+def refuse_arithmetic(kind: type, refusing: tuple[type, ...], instead: str) -> None:
+    """Let errors of arithmetic with a class that has none name its replacement.
+
+    Arrays on the other side, but for those of the classes that refuse, take it as an array.
+    """
+
+    def operator(sign: str, *, is_reflected: bool) -> Callable[[Any, Any], Any]:
+        def refused(x: Any, other: Any) -> Any:
+            if hasattr(other, "__array__") and not isinstance(other, refusing):
+                return NotImplemented
+            left, right = (other, x) if is_reflected else (x, other)
+            names = f"{type(left).__name__!r} and {type(right).__name__!r}"
+            raise TypeError(f"unsupported operand types for {sign}: {names}: write {instead}")
+
+        return refused
+
+    for name, sign in _ARITHMETIC.items():
+        setattr(kind, f"__{name}__", operator(sign, is_reflected=False))
+        setattr(kind, f"__r{name}__", operator(sign, is_reflected=True))
 
 
 def _present(x: object) -> list[str]:
