@@ -147,6 +147,23 @@ def test_arrays_of_handles_are_arrays_of_results() -> None:
     assert (int(square(2)), float(square(3)), complex(square(4))) == (4, 9.0, 16)
 
 
+def test_a_handle_is_as_true_as_its_result() -> None:
+    @weft.task
+    def is_below(x: int, y: int) -> bool:
+        return x < y
+
+    @weft.task
+    def fail() -> None:
+        raise KeyError("no truth")
+
+    assert [k for k in range(4) if is_below(k, 2)] == [0, 1]
+    assert not any([is_below(3, 2), is_below(2, 2)])
+    with pytest.raises(KeyError, match="no truth"):
+        bool(fail())
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(weft.task(lambda: np.ones(2))())
+
+
 def test_memory_of_a_result_goes_with_its_last_handle() -> None:
     @weft.task
     def make() -> Frame:

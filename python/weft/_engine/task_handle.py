@@ -115,6 +115,10 @@ class TaskHandle(Generic[R]):
         """Wait, and return the result as a NumPy array: so arrays of handles are arrays of results."""
         return np.array(self.result(), dtype=dtype, copy=copy)
 
+    def __bool__(self) -> bool:
+        """Wait, and return whether the result is true: ``if converged(x):`` decides as it does in a serial program."""
+        return bool(self.result())
+
     def __int__(self) -> int:
         """Wait, and return the result as an integer."""
         return int(self.result())  # type: ignore[call-overload, no-any-return] # it names the fault
