@@ -9,7 +9,7 @@ import pytest
 
 import weft
 from weft import layer, model, opt
-from weft._numpy.hints import INSTEAD, INSTEAD_OF_ARITHMETIC, INSTEAD_OF_METHODS, INSTEAD_OF_RESULTS
+from weft._numpy.hints import INSTEAD, INSTEAD_OF_METHODS, INSTEAD_OF_OPERATORS, INSTEAD_OF_RESULTS
 from weft._singa.hints import INSTEAD_IN, INSTEAD_OF_LAYERS, INSTEAD_OF_OPTIMIZERS
 from weft.errors import ArgumentTypeError
 
@@ -79,19 +79,31 @@ def test_names_of_another_module(module: ModuleType, name: str, instead: str) ->
         ("sum([h, h])", r"\+: 'int' and 'TaskHandle'"),
         ("h + weft.ones(2)", r"\+: 'TaskHandle' and 'NDArray'"),
         ("weft.ones(2) + h", r"\+: 'NDArray' and 'TaskHandle'"),
+        ("h < 2", r"<: 'TaskHandle' and 'int'"),
+        ("h == 1", r"==: 'TaskHandle' and 'int'"),
+        ("'a' != h", r"!=: 'TaskHandle' and 'str'"),
         ("h ** 2", r"\*\*: 'TaskHandle' and 'int'"),
     ],
 )
-def test_arithmetic_with_handles(expression: str, names: str) -> None:
+def test_operators_on_handles(expression: str, names: str) -> None:
     with pytest.raises(
         TypeError,
-        match=rf"^unsupported operand types for {names}: write {INSTEAD_OF_ARITHMETIC}$".replace("()", r"\(\)"),
+        match=rf"^unsupported operand types for {names}: write {INSTEAD_OF_OPERATORS}$".replace("()", r"\(\)"),
     ):
         eval(expression, {"h": handle(), "weft": weft})
 
 
+def test_handles_equal_themselves() -> None:
+    h, other = handle(), handle()
+    assert h not in (other, None, [1])
+    assert h != other
+    assert {h: 1, other: 2}[h] == 1
+    assert [other, h, None].index(h) == 1
+
+
 def test_arrays_of_numpy_take_handles() -> None:
     h = handle()
+    assert (np.arange(3) == h).tolist() == (h == np.arange(3)).tolist() == [False, True, False]
     for x in (np.ones(2), np.float64(1.0)):
         np.testing.assert_array_equal(np.asarray(x + h), np.full(np.shape(x), 2.0))
         np.testing.assert_array_equal(np.asarray(h - x), np.zeros(np.shape(x)))

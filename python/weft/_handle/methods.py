@@ -26,11 +26,11 @@ from weft._handle import conversions
 from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
 from weft._numpy.hints import (
-    INSTEAD_OF_ARITHMETIC,
     INSTEAD_OF_METHODS,
+    INSTEAD_OF_OPERATORS,
     INSTEAD_OF_RESULTS,
     refuse,
-    refuse_arithmetic,
+    refuse_operators,
 )
 from weft._ops.dtypes import astype
 from weft._ops.indexing import take
@@ -73,7 +73,7 @@ def attach() -> None:
     setattr(NDArray, "recover", recover_one)
     refuse(NDArray, INSTEAD_OF_METHODS)
     refuse(TaskHandle, INSTEAD_OF_RESULTS)
-    refuse_arithmetic(TaskHandle, (TaskHandle, NDArray), INSTEAD_OF_ARITHMETIC)
+    refuse_operators(TaskHandle, (TaskHandle, NDArray), INSTEAD_OF_OPERATORS)
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 

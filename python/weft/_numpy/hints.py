@@ -116,8 +116,8 @@ INSTEAD_OF_RESULTS = {
     "size": "handle.result().size",
     "sum": "handle.result().sum()",
 }
-#: What arithmetic with a handle is replaced by.
-INSTEAD_OF_ARITHMETIC = "handle.result(), or a task that takes the handle as an argument"
+#: What operators on a handle are replaced by.
+INSTEAD_OF_OPERATORS = "handle.result(), or a task that takes the handle as an argument"
 
 _ARITHMETIC = {
     "add": "+",
@@ -129,6 +129,10 @@ _ARITHMETIC = {
     "mod": "%",
     "pow": "**",
 }
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_EQUALITIES = ("==", "!=")
+#: Objects with which only a result can be meant to be equal.
+_PLAIN = (int, float, complex, str, bytes)
 
 #: Where names of weft's are that people look for elsewhere, in this order.
 _ROOMS = ("nn", "layer", "opt", "model", "linalg", "autograd", "fft", "random")
@@ -179,15 +183,16 @@ def refuse(kind: type, instead: Mapping[str, str]) -> None:
     setattr(kind, "__dir__", _present)
 
 
-def refuse_arithmetic(kind: type, refusing: tuple[type, ...], instead: str) -> None:
-    """Let errors of arithmetic with a class that has none name its replacement.
+def refuse_operators(kind: type, refusing: tuple[type, ...], instead: str) -> None:
+    """Let errors of operators that a class lacks name their replacement; one that equals nothing but itself says so of numbers and texts.
 
     Arrays on the other side, but for those of the classes that refuse, take it as an array.
     """
 
-    def operator(sign: str, *, is_reflected: bool) -> Callable[[Any, Any], Any]:
+    def operator(sign: str, *, is_reflected: bool = False) -> Callable[[Any, Any], Any]:
         def refused(x: Any, other: Any) -> Any:
-            if hasattr(other, "__array__") and not isinstance(other, refusing):
+            is_array = hasattr(other, "__array__") and not isinstance(other, refusing)
+            if is_array or (sign in _EQUALITIES and not isinstance(other, _PLAIN)):
                 return NotImplemented
             left, right = (other, x) if is_reflected else (x, other)
             names = f"{type(left).__name__!r} and {type(right).__name__!r}"
@@ -195,8 +200,9 @@ def refuse_arithmetic(kind: type, refusing: tuple[type, ...], instead: str) -> N
 
         return refused
 
+    for name, sign in (_ARITHMETIC | _COMPARISONS).items():
+        setattr(kind, f"__{name}__", operator(sign))
     for name, sign in _ARITHMETIC.items():
-        setattr(kind, f"__{name}__", operator(sign, is_reflected=False))
         setattr(kind, f"__r{name}__", operator(sign, is_reflected=True))
 
 
