@@ -93,6 +93,30 @@ def test_operators_on_handles(expression: str, names: str) -> None:
         eval(expression, {"h": handle(), "weft": weft})
 
 
+@pytest.mark.parametrize(
+    ("expression", "error", "message"),
+    [
+        ("h.upper()", AttributeError, "'TaskHandle' object has no attribute 'upper': write handle.result().upper"),
+        ("h.__upper__", AttributeError, "'TaskHandle' object has no attribute '__upper__'"),
+        ("len(h)", TypeError, "object of type 'TaskHandle' has no len(): write len(handle.result())"),
+        (
+            "h[2]",
+            TypeError,
+            "'TaskHandle' object has no items: write handle.result()[2], or for item in handle.result()",
+        ),
+        (
+            "[*h]",
+            TypeError,
+            "'TaskHandle' object has no items: write handle.result()[0], or for item in handle.result()",
+        ),
+    ],
+)
+def test_a_handle_is_not_its_result(expression: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        eval(expression, {"h": handle()})
+    assert str(caught.value) == message
+
+
 def test_handles_equal_themselves() -> None:
     h, other = handle(), handle()
     assert h not in (other, None, [1])

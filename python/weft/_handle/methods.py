@@ -25,13 +25,7 @@ from weft._engine.task_handle import TaskHandle
 from weft._handle import conversions
 from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
-from weft._numpy.hints import (
-    INSTEAD_OF_METHODS,
-    INSTEAD_OF_OPERATORS,
-    INSTEAD_OF_RESULTS,
-    refuse,
-    refuse_operators,
-)
+from weft._numpy.hints import INSTEAD_OF_METHODS, refuse, refuse_results
 from weft._ops.dtypes import astype
 from weft._ops.indexing import take
 from weft._ops.manipulation import is_first_fastest
@@ -72,8 +66,7 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)
     setattr(NDArray, "recover", recover_one)
     refuse(NDArray, INSTEAD_OF_METHODS)
-    refuse(TaskHandle, INSTEAD_OF_RESULTS)
-    refuse_operators(TaskHandle, (TaskHandle, NDArray), INSTEAD_OF_OPERATORS)
+    refuse_results(TaskHandle, (TaskHandle, NDArray))
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 

@@ -102,23 +102,17 @@ INSTEAD_OF_METHODS = {
     "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
 }
 
-#: Replacements for methods of other libraries' handles on results, and for those of results.
+#: Replacements for methods of other libraries' handles on results. Other names are looked for in the result.
 INSTEAD_OF_RESULTS = {
     "cancel": "weft.Executor().submit(function), whose future has cancel(): what a task was pushed for runs",
     "compute": "handle.result()",
-    "dtype": "handle.result().dtype",
     "get": "handle.result()",
     "key": "handle, as an argument of the next task",
-    "mean": "handle.result().mean()",
     "numpy": "handle.result()",
     "persist": "handle.wait(): the task runs without being asked for",
-    "shape": "handle.result().shape",
-    "size": "handle.result().size",
-    "sum": "handle.result().sum()",
 }
 #: What operators on a handle are replaced by.
 INSTEAD_OF_OPERATORS = "handle.result(), or a task that takes the handle as an argument"
-
 _ARITHMETIC = {
     "add": "+",
     "sub": "-",
@@ -183,11 +177,25 @@ def refuse(kind: type, instead: Mapping[str, str]) -> None:
     setattr(kind, "__dir__", _present)
 
 
-def refuse_operators(kind: type, refusing: tuple[type, ...], instead: str) -> None:
-    """Let errors of operators that a class lacks name their replacement; one that equals nothing but itself says so of numbers and texts.
+def refuse_results(kind: type, refusing: tuple[type, ...]) -> None:
+    """Let errors of the use of a handle as if it were its result name the replacement.
 
-    Arrays on the other side, but for those of the classes that refuse, take it as an array.
+    A handle equals nothing but itself, and says so where it is compared with numbers and texts. Arrays on the other side of an operator, but
+    for those of the classes that refuse, take it as an array.
     """
+
+    def attribute(x: object, name: str) -> NoReturn:
+        instead = INSTEAD_OF_RESULTS.get(name, f"handle.result().{name}")
+        hint = "" if name.startswith("_") else f": write {instead}"
+        raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}{hint}", name=name, obj=x)
+
+    def item(_: object, index: object) -> NoReturn:
+        raise TypeError(
+            f"{kind.__name__!r} object has no items: write handle.result()[{index!r}], or for item in handle.result()"
+        )
+
+    def length(_: object) -> NoReturn:
+        raise TypeError(f"object of type {kind.__name__!r} has no len(): write len(handle.result())")
 
     def operator(sign: str, *, is_reflected: bool = False) -> Callable[[Any, Any], Any]:
         def refused(x: Any, other: Any) -> Any:
@@ -196,10 +204,12 @@ def refuse_operators(kind: type, refusing: tuple[type, ...], instead: str) -> No
                 return NotImplemented
             left, right = (other, x) if is_reflected else (x, other)
             names = f"{type(left).__name__!r} and {type(right).__name__!r}"
-            raise TypeError(f"unsupported operand types for {sign}: {names}: write {instead}")
+            raise TypeError(f"unsupported operand types for {sign}: {names}: write {INSTEAD_OF_OPERATORS}")
 
         return refused
 
+    for name, method in {"getattr": attribute, "getitem": item, "len": length}.items():
+        setattr(kind, f"__{name}__", method)
     for name, sign in (_ARITHMETIC | _COMPARISONS).items():
         setattr(kind, f"__{name}__", operator(sign))
     for name, sign in _ARITHMETIC.items():
