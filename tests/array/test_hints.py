@@ -9,7 +9,8 @@ import pytest
 
 import weft
 from weft import layer, model, opt
-from weft._numpy.hints import INSTEAD, INSTEAD_OF_METHODS, INSTEAD_OF_OPERATORS, INSTEAD_OF_RESULTS
+from weft._engine.handle_hints import INSTEAD_OF_OPERATORS, INSTEAD_OF_RESULTS
+from weft._numpy.hints import INSTEAD, INSTEAD_OF_METHODS
 from weft._singa.hints import INSTEAD_IN, INSTEAD_OF_LAYERS, INSTEAD_OF_OPTIMIZERS
 from weft.errors import ArgumentTypeError
 

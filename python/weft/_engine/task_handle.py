@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
+from weft._core import NDArray
+from weft._engine.handle_hints import refuse_results
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
@@ -135,6 +138,9 @@ class TaskHandle(Generic[R]):
         """Return the task's name, and the state of the call."""
         state = "pending" if not self.done() else "done" if self.exception() is None else "failed"
         return f"<weft.TaskHandle of {self._variable.name!r}: {state}>"
+
+
+refuse_results(TaskHandle, (TaskHandle, NDArray))
 
 
 def handles_in(arguments: tuple[Any, ...]) -> list[TaskHandle[Any]]:

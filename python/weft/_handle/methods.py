@@ -21,11 +21,10 @@ from weft._call.views import view
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
 from weft._engine.array_waits import await_array
 from weft._engine.recover import recover_one
-from weft._engine.task_handle import TaskHandle
 from weft._handle import conversions
 from weft._handle.flat import Flat
 from weft._handle.operators import dispatch_operator, divmod_of
-from weft._numpy.hints import INSTEAD_OF_METHODS, refuse, refuse_results
+from weft._numpy.hints import INSTEAD_OF_METHODS, refuse
 from weft._ops.dtypes import astype
 from weft._ops.indexing import take
 from weft._ops.manipulation import is_first_fastest
@@ -66,7 +65,6 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)
     setattr(NDArray, "recover", recover_one)
     refuse(NDArray, INSTEAD_OF_METHODS)
-    refuse_results(TaskHandle, (TaskHandle, NDArray))
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
