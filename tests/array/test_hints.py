@@ -103,12 +103,12 @@ def test_operators_on_handles(expression: str, names: str) -> None:
         (
             "h[2]",
             TypeError,
-            "'TaskHandle' object has no items: write handle.result()[2], or for item in handle.result()",
+            "'TaskHandle' object has no items: write handle.result()[i], or for item in handle.result()",
         ),
         (
             "[*h]",
             TypeError,
-            "'TaskHandle' object has no items: write handle.result()[0], or for item in handle.result()",
+            "'TaskHandle' object has no items: write handle.result()[i], or for item in handle.result()",
         ),
     ],
 )

@@ -46,9 +46,9 @@ def refuse_results(kind: type, refusing: tuple[type, ...]) -> None:
         hint = "" if name.startswith("_") else f": write {instead}"
         raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}{hint}", name=name, obj=x)
 
-    def item(_: object, index: object) -> NoReturn:
+    def item(_: object, _index: object) -> NoReturn:
         raise TypeError(
-            f"{kind.__name__!r} object has no items: write handle.result()[{index!r}], or for item in handle.result()"
+            f"{kind.__name__!r} object has no items: write handle.result()[i], or for item in handle.result()"
         )
 
     def length(_: object) -> NoReturn:
