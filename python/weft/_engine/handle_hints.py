@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from weft._core import NDArray
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,11 +36,11 @@ _EQUALITIES = ("==", "!=")
 _PLAIN = (int, float, complex, str, bytes)
 
 
-def refuse_results(kind: type, refusing: tuple[type, ...]) -> None:
-    """Let errors of the use of a handle as if it were its result name the replacement.
+def refuse_results(kind: type) -> None:
+    """Let errors of the use of a handle, of this class, as if it were its result name the replacement.
 
-    A handle equals nothing but itself, and says so where it is compared with numbers and texts. Arrays on the other side of an operator, but
-    for those of the classes that refuse, take it as an array.
+    A handle equals nothing but itself, and says so where it is compared with numbers and texts. Arrays of NumPy's and of other libraries on
+    the other side of an operator take it as an array; weft's do not.
     """
 
     def attribute(x: object, name: str) -> NoReturn:
@@ -56,7 +58,7 @@ def refuse_results(kind: type, refusing: tuple[type, ...]) -> None:
 
     def operator(sign: str, *, is_reflected: bool = False) -> Callable[[Any, Any], Any]:
         def refused(x: Any, other: Any) -> Any:
-            is_array = hasattr(other, "__array__") and not isinstance(other, refusing)
+            is_array = hasattr(other, "__array__") and not isinstance(other, (kind, NDArray))
             if is_array or (sign in _EQUALITIES and not isinstance(other, _PLAIN)):
                 return NotImplemented
             left, right = (other, x) if is_reflected else (x, other)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
-from weft._core import NDArray
 from weft._engine.handle_hints import refuse_results
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ class TaskHandle(Generic[R]):
         return f"<weft.TaskHandle of {self._variable.name!r}: {state}>"
 
 
-refuse_results(TaskHandle, (TaskHandle, NDArray))
+refuse_results(TaskHandle)
 
 
 def handles_in(arguments: tuple[Any, ...]) -> list[TaskHandle[Any]]:
