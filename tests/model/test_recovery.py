@@ -84,6 +84,24 @@ def test_a_bad_label_costs_one_batch(make: Callable[[], opt.Optimizer], mode: st
     weft.wait_all()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_batch_after_a_bad_one_says_what_to_do(mode: str) -> None:
+    given = batches(3)
+    net = trained(OPTIMIZERS[0], mode, given[:2])
+    _, bad = net(given[2][0], tensor.from_numpy(np.array([0, 1, 99, 2], "i4")))
+    with pytest.raises(IndexError, match="no class 99") as caught:
+        bad.numpy()
+    assert not any("model.recover()" in note for note in caught.value.__notes__), "it failed itself"
+    _, loss = net(*given[2])
+    with pytest.raises(IndexError, match="no class 99") as caught:
+        loss.numpy()
+    assert sum("model.recover()" in note for note in caught.value.__notes__) == 1
+    net.recover()
+    _, loss = net(*given[2])
+    assert np.isfinite(loss.numpy()).all()
+    weft.wait_all()
+
+
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 def test_what_was_begun_is_refused(mode: str) -> None:
     net = trained(OPTIMIZERS[1], mode, batches(2))

@@ -115,12 +115,13 @@ pub(crate) fn _recover(
     Ok(told.iter().map(|failure| errors::of_failure(py, failure).into_value(py)).collect())
 }
 
-/// Says on the exception of a wait that failed that what it waited for can be recovered, if so.
+/// Says on the exception of a wait that failed that what it waited for can be recovered, or what it was to be made of, if so.
 #[cold]
 pub(crate) fn hint(py: Python<'_>, error: PyErr, of: &Array) -> PyErr {
-    let kept = py.detach(|| of.is_ready() && matches!(of.remains(), Ok(Recoverable::Kept { made: true, .. })));
-    if kept {
-        errors::add_note_once(py, &error, HINT);
+    match py.detach(|| of.is_ready().then(|| of.remains())) {
+        Some(Ok(Recoverable::Kept { made: true, .. })) => errors::add_note_once(py, &error, HINT),
+        Some(Ok(Recoverable::Kept { .. })) => errors::add_note_once(py, &error, HINT_OF_INPUTS),
+        _ => {}
     }
     error
 }
@@ -138,3 +139,7 @@ pub(crate) fn hint_of(py: Python<'_>, error: PyErr, engine: &Engine, of: &weft_e
 /// The note that leads to `recover`.
 const HINT: &str = "weft: the op that was to change this value was skipped, and the value from before is still there: \
                     recover() makes it the value again (weft.recover(x), x.recover(), and model.recover() for a model)";
+
+/// The same, where there is nothing to recover but what an op was to read: a loss, after a batch that failed.
+const HINT_OF_INPUTS: &str = "weft: the op that was to make this value was skipped, as an input had failed. An input that still has its value from \
+                              before, as a model's parameters have, comes back by recover() (weft.recover(x), model.recover()): then call again";
