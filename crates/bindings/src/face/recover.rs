@@ -140,6 +140,6 @@ pub(crate) fn hint_of(py: Python<'_>, error: PyErr, engine: &Engine, of: &weft_e
 const HINT: &str = "weft: the op that was to change this value was skipped, and the value from before is still there: \
                     recover() makes it the value again (weft.recover(x), x.recover(), and model.recover() for a model)";
 
-/// The same, where there is nothing to recover but what an op was to read: a loss, after a batch that failed.
-const HINT_OF_INPUTS: &str = "weft: the op that was to make this value was skipped, as an input had failed. An input that still has its value from \
+/// The same, where there is nothing to recover but what the op was to read: of a loss, after a bad batch.
+const HINT_OF_INPUTS: &str = "weft: the op that was to make this value was skipped, for an error before it. An input that still has its value from \
                               before, as a model's parameters have, comes back by recover() (weft.recover(x), model.recover()): then call again";
