@@ -66,7 +66,7 @@ def test_an_index_names_all_pages_beside_it(folder: str) -> None:
 def test_nothing_tells_to_install_weft_from_where_it_is_not() -> None:
     """Until a version is released, the wheel of a checkout is all that there is."""
     texts = [*PAGES, *(ROOT / "python").rglob("*.py"), *(ROOT / "benches").rglob("*.md")]
-    told = re.compile(r"pip install (?:-U )?['\"`]?weft\b(?!-)")
+    told = re.compile(r"pip\s+install\s+(?:-U\s+)?['\"`]?weft\b(?!-)")
     assert not [path for path in texts if told.search(path.read_text(encoding="utf-8"))]
 
 
