@@ -169,6 +169,7 @@ def test_results_in_between_lie_in_an_arena() -> None:
         for _ in range(10):
             y = y / weft.sum(y)
     assert 0 < graph.nbytes <= 3 * 8192 < graph.eager_nbytes
+    x.wait_to_read(SOON)  # until then it may have no memory
     before = weft.cuda.memory_stats(DEVICE).in_use
     graph.replay()
     y.wait_to_read(SOON)
