@@ -10,6 +10,7 @@ use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext, Wanted};
 use crate::sched::Order;
 use crate::sync::Ordering;
 use crate::trace::Ran;
+use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -137,8 +138,11 @@ impl Run<'_> {
         // SAFETY: none of the batch's steps is done, so their call is pending.
         let call = unsafe { &*batch.call };
         let before = self.enter(call.op, call.op);
-        let spent =
-            if batch.timed || call.traced { self.steps::<true>(batch, call) } else { self.steps::<false>(batch, call) };
+        let spent = if batch.manner.timed || call.traced {
+            self.steps::<true>(batch, call)
+        } else {
+            self.steps::<false>(batch, call)
+        };
         self.leave(before);
         spent
     }
@@ -166,8 +170,10 @@ impl Run<'_> {
     #[inline]
     fn steps<const TIMED: bool>(&self, batch: &mut Batch, call: &Call) -> u64 {
         let (instance, plan) = (self.instance, self.instance.plan());
-        let (shape, bindings) = (plan.shape_of(call), call.bindings());
+        let (shape, bindings) = (plan.shape(batch.manner.sequential), call.bindings());
         let number = Some(instance.number);
+        // How long to go on with steps behind those of the batch; not at all once a part of one has failed.
+        let limit = Cell::new(if batch.manner.goes_on { SLICE } else { 0 });
         let mut spent = 0;
         batch.run(|first, doomed| {
             if doomed {
@@ -180,7 +186,10 @@ impl Run<'_> {
             let (mut step, mut behind) = (first, 0);
             loop {
                 let clock = if TIMED { Some(Clock::start(self, call)) } else { None };
-                let fails = |member: usize, cause: Cause| self.fail_member(call, step, member, cause);
+                let fails = |member: usize, cause: Cause| {
+                    limit.set(0);
+                    self.fail_member(call, step, member, cause)
+                };
                 let mut context = StepContext::new(number, None);
                 if plan.has_members() {
                     context = context.failing(&fails);
@@ -198,7 +207,7 @@ impl Run<'_> {
                     return (step, behind);
                 }
                 match shape.next(step) {
-                    Some(next) if spent <= SLICE && self.draw.is_none() => (step, behind) = (next, behind + 1),
+                    Some(next) if spent < limit.get() => (step, behind) = (next, behind + 1),
                     _ => return (step, behind),
                 }
             }

@@ -44,6 +44,14 @@
 //! |---|---|---|
 //! | `announced` | who puts the token into the engine's inbox, or into a queue | who has pulled it, before looking for events |
 //!
+//! # One by one
+//!
+//! Steps may follow each other in their recorded order, which takes no counting: 5 ns a step instead of 15 or more. A call is run so
+//! if its push says so, or if no part of it would be worth a second worker, all steps being plain and short. That shows from
+//! the times of earlier runs, and is decided when the call begins, if all ports are granted: else a step that waits for its port would
+//! hold up others, for which the port may be granted. A worker goes on from step to step as long as nothing has failed; behind a failure
+//! each step is taken by itself, and asked for what it needs.
+//!
 //! # Which memory may die when
 //!
 //! A call and its bindings live until all its nodes are done: then the bindings are dropped, the end is left in the call, and

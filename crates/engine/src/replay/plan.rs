@@ -5,9 +5,9 @@ use super::calls::Spare;
 use super::shape::{Rows, Shape};
 use super::slots::Slots;
 use super::step::ErasedStep;
-use super::{Call, Failures, Outcome};
+use super::{Failures, Outcome};
 use crate::failure::Place;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::AccessKind;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +17,13 @@ const UNKNOWN: u32 = 10_000;
 /// Runs with timed steps: the first ones, and then one of so many.
 const TIMED_FIRST: u32 = 2;
 const TIMED_OF: u32 = 64;
+
+/// The ready steps are worth a second worker that waits for some if they take so long, and each of them so long.
+pub(super) const HANDED: u64 = 900;
+pub(super) const HANDED_EACH: u64 = 92;
+
+/// Nanoseconds that it saves to run a step right behind another one: it need not be counted.
+const COUNTED: u64 = 8;
 
 /// Where a step with a cell runs.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +71,19 @@ impl Writers {
     }
 }
 
+/// Of pairs of step and port, in the order of steps: the first and the last one of each port.
+fn outermost(users: &[(u32, u32)], ports: u32) -> Vec<(u32, u32)> {
+    let mut found = vec![None; ports as usize];
+    for &(step, port) in users {
+        let (first, last) = found[port as usize].get_or_insert((step, step));
+        (*first, *last) = (step.min(*first), step.max(*last));
+    }
+    let ends = |(port, found): (u32, Option<(u32, u32)>)| found.map(|(first, last)| [(first, port), (last, port)]);
+    let mut users: Vec<_> = (0..).zip(found).filter_map(ends).flatten().collect();
+    users.dedup();
+    users
+}
+
 /// See the module.
 pub(crate) struct Plan {
     pub(crate) name: Option<Box<str>>,
@@ -89,6 +109,7 @@ pub(crate) struct Plan {
     pub(super) priorities: Box<[i32]>,
     estimates: Box<[AtomicU32]>,
     runs: AtomicU32,
+    brief: AtomicBool,
     pub(crate) celled: Box<[Celled]>,
     /// By step; empty if no step has a cell.
     pub(super) cell_of: Box<[u32]>,
@@ -187,6 +208,7 @@ impl Plan {
             costs: costs.into(),
             priorities: priorities.into(),
             runs: AtomicU32::new(0),
+            brief: AtomicBool::new(false),
             celled: celled.into(),
             cell_of: cell_of.into(),
             lane,
@@ -232,13 +254,10 @@ impl Plan {
         self.sequential.get_or_init(|| {
             let steps = self.step_count();
             let edges: Vec<_> = (1..steps).map(|step| (step - 1, step)).collect();
-            // A step right after another one is not asked whether earlier ones have failed.
-            let goes_on = |step, next| {
-                let needs = self.needs.of(next);
-                let members = self.members_of(step).len() + self.members_of(next).len();
-                self.is_plain(step) && self.is_plain(next) && members == 0 && needs.iter().all(|needed| *needed == step)
-            };
-            Shape::new(steps, self.port_count(), &edges, &self.users, (&self.costs, &self.priorities), goes_on)
+            // Whoever goes on has seen that nothing has failed.
+            let goes_on = |step, next| self.is_plain(step) && self.is_plain(next);
+            let (ports, users) = (self.port_count(), outermost(&self.users, self.port_count()));
+            Shape::new(steps, ports, &edges, &users, (&self.costs, &self.priorities), goes_on)
         })
     }
 
@@ -259,13 +278,33 @@ impl Plan {
         self.always_run[step as usize]
     }
 
-    /// The graph that a call goes by.
+    /// Whether no part of a run would be worth a second worker, as the last one that was timed has shown: then steps may as well
+    /// follow each other one by one, which takes no counting.
     #[inline]
-    pub(crate) fn shape_of(&self, call: &Call) -> &Shape {
-        self.shape(call.sequential)
+    pub(crate) fn is_brief(&self) -> bool {
+        // ORDERING: a guess.
+        self.brief.load(Ordering::Relaxed)
     }
 
-    pub(super) fn shape(&self, sequential: bool) -> &Shape {
+    /// Whether the graph in which steps follow each other one by one has been made.
+    pub(super) fn has_sequential(&self) -> bool {
+        self.sequential.get().is_some()
+    }
+
+    /// Looks at the times of its steps. Of many, a few may look long: they save less on a second worker than all do one by one.
+    pub(super) fn judge(&self) {
+        let long: u64 =
+            (0..self.step_count()).map(|step| u64::from(self.estimate(step))).filter(|time| *time >= HANDED_EACH).sum();
+        let is_brief = self.celled.is_empty()
+            && self.priorities.is_empty()
+            && long < HANDED.max(COUNTED * u64::from(self.step_count()));
+        // ORDERING: as above.
+        self.brief.store(is_brief, Ordering::Relaxed);
+    }
+
+    /// The graph that a call goes by.
+    #[inline]
+    pub(crate) fn shape(&self, sequential: bool) -> &Shape {
         if sequential { self.sequential() } else { &self.parallel }
     }
 

@@ -64,7 +64,8 @@ pub(crate) struct Shape {
     /// The steps in the order of their taking: by priority, then by the longest way from them to an end, together in
     /// [`BANDS`] parts, then as they were recorded. It is close to their order in memory.
     order: Box<[u32]>,
-    /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
+    /// The step that goes right after this one on the same thread, with nothing to be noted between if this one ended well; or
+    /// [`NONE`].
     continues: Box<[u32]>,
     /// Whether two workers have something to do most of the time: all steps take half as long again as the longest way, or more.
     pub(super) is_wide: bool,

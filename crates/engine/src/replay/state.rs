@@ -1,6 +1,7 @@
 //! The counts of the holder of an instance's role.
 
 use super::ahead::fetch;
+use super::plan::{HANDED, HANDED_EACH};
 use super::ready::Ready;
 use super::shape::{FEW, Shape};
 use super::{Call, Ended, Failures, Instance, NONE, Outcome, Plan};
@@ -22,9 +23,8 @@ const LONG: u64 = 2_000;
 /// travel.
 const SHARED: u64 = 4_000;
 const SHARED_EACH: u64 = 400;
-/// The same for a worker that waits for steps, and for one that is worth calling as the call is wide and goes on for so long.
-const HANDED: u64 = 900;
-const HANDED_EACH: u64 = 130;
+/// [`HANDED`] is the same for a worker that waits for steps, and for one that is worth calling as the call is wide and goes on for so
+/// long.
 const GOES_ON: u64 = 50_000;
 
 /// A step in a batch that is not to be run but skipped.
@@ -44,6 +44,11 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// For who has finished a step that has a cell.
     pub(crate) const NOTHING: Self = Self { steps: 0, draw: None, shares: false };
+
+    /// Whether steps go in any order that saves time: they are neither drawn, nor chosen each time.
+    fn goes_by_time(self) -> bool {
+        self.steps > 1 && self.draw.is_none()
+    }
 }
 
 /// Steps that a worker has taken, and those of them, or behind them, that it has finished.
@@ -57,13 +62,24 @@ pub(crate) struct Batch {
     behind: u32,
     /// The call they are of; valid until they are counted.
     pub(crate) call: *const Call,
+    pub(crate) manner: Manner,
+}
+
+/// How steps are to be run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Manner {
     /// Whether each is to be timed.
     pub(crate) timed: bool,
+    /// Whether they go by the graph in which steps follow each other one by one.
+    pub(crate) sequential: bool,
+    /// Whether others may be run right behind them.
+    pub(crate) goes_on: bool,
 }
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self { steps: [NONE; BATCH], count: 0, done: true, behind: 0, call: ptr::null(), timed: false }
+        let (steps, call, manner) = ([NONE; BATCH], ptr::null(), Manner::default());
+        Self { steps, count: 0, done: true, behind: 0, call, manner }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -200,7 +216,7 @@ impl State {
         let events = instance.take_events();
         instance.take_failed(|failed| self.note_failure(plan, failed));
         if events != NONE {
-            self.count_events(instance, events, todo);
+            self.count_events(instance, events, wanted, todo);
         }
         if batch.is_done() {
             let shape = plan.shape(self.sequential);
@@ -216,23 +232,24 @@ impl State {
             todo.priority = self.call().priority();
         }
         if self.remaining == 0 && !self.call.is_null() {
-            self.end(todo);
+            self.end(plan, todo);
         }
         wanted.shares && wanted.steps > 0 && self.taken > 0
     }
 
     #[inline(never)]
-    fn count_events(&mut self, instance: &Instance, last: u32, todo: &mut Todo) {
+    fn count_events(&mut self, instance: &Instance, last: u32, wanted: Wanted, todo: &mut Todo) {
+        let plan = instance.plan();
+        let steps = plan.step_count();
         // The first one first: a call begins before its ports are granted.
-        let (mut at, mut first) = (last, NONE);
+        let (mut at, mut first, mut ports) = (last, NONE, 0);
         while at != NONE {
+            ports += u32::from(at >= steps && at != plan.start());
             // SAFETY: events that were taken are the role's.
             let next =
                 instance.nodes[at as usize].next.with_mut(|next| unsafe { std::mem::replace(&mut *next, first) });
             (first, at) = (at, next);
         }
-        let plan = instance.plan();
-        let steps = plan.step_count();
         // Posted before the events were.
         let mut behind = instance.take_behind();
         while first != NONE {
@@ -240,7 +257,7 @@ impl State {
             // SAFETY: as above.
             first = instance.nodes[node as usize].next.with(|next| unsafe { *next });
             if node == plan.start() {
-                self.begin(instance);
+                self.begin(instance, ports == plan.port_count() && wanted.goes_by_time());
             }
             self.remaining -= std::mem::take(&mut behind);
             let shape = plan.shape(self.sequential);
@@ -256,10 +273,12 @@ impl State {
         }
     }
 
-    fn begin(&mut self, instance: &Instance) {
+    /// A call begins. `free` says that nothing stands in the way of any order of its steps.
+    fn begin(&mut self, instance: &Instance, free: bool) {
         let plan = instance.plan();
         self.call = instance.call_that_begins();
-        let (sequential, traced) = (self.call().sequential, self.call().traced);
+        let traced = self.call().traced;
+        let sequential = self.call().sequential || (free && plan.is_brief() && plan.has_sequential());
         if sequential != self.sequential {
             self.sequential = sequential;
             for (node, count) in instance.nodes.iter().zip(plan.shape(sequential).counts()) {
@@ -487,7 +506,8 @@ impl State {
         self.ready_count -= batch.count as u64;
         self.ready_time = self.ready_time.saturating_sub(time);
         self.taken += batch.size();
-        if self.cancelled || !self.failures.is_empty() {
+        let is_fine = !self.cancelled && self.failures.is_empty();
+        if !is_fine {
             for at in 0..batch.count {
                 if self.dooms(plan, batch.steps[at]) {
                     batch.steps[at] |= DOOMED;
@@ -500,7 +520,10 @@ impl State {
             batch.steps().iter().for_each(|step| plan.fetch(step & !DOOMED));
             batch.steps().iter().for_each(|step| shape.fetch_successors(step & !DOOMED));
         }
-        (batch.done, batch.call, batch.timed) = (false, self.call, self.timed);
+        (batch.done, batch.call) = (false, self.call);
+        // One by one, a step may need any of those before it.
+        let goes_on = draw.is_none() && (is_fine || !self.sequential);
+        batch.manner = Manner { timed: self.timed, sequential: self.sequential, goes_on };
         time
     }
 
@@ -535,7 +558,10 @@ impl State {
     }
 
     /// All nodes are done.
-    fn end(&mut self, todo: &mut Todo) {
+    fn end(&mut self, plan: &Plan, todo: &mut Todo) {
+        if self.timed {
+            plan.judge();
+        }
         if let Some(mut ran) = self.ran.take() {
             ran.prolong();
             // SAFETY: the call has not ended yet, and its cell is in no lane's list.

@@ -7,6 +7,7 @@ mod gate;
 #[path = "../watchdog/mod.rs"]
 mod watchdog;
 
+mod brief;
 mod failures;
 mod instances;
 mod oracle;
