@@ -165,17 +165,7 @@ impl Shared {
             let mut looks = 0;
             move || std::mem::replace(&mut looks, 1) == 0
         };
-        loop {
-            let todo = held.attend(&mut batch, wanted, false, &mut look_once());
-            if !todo.is_empty() {
-                self.registrar.carry_out(held, todo);
-            }
-            if batch.is_empty() && shares {
-                held.wait_for_steps(&mut batch, look_once());
-            }
-            if batch.is_empty() {
-                return;
-            }
+        let run = |batch: &mut Batch| {
             // SAFETY: none of its steps is done.
             let bindings = unsafe { (*batch.call).bindings() };
             batch.run(|step, doomed| {
@@ -184,6 +174,28 @@ impl Shared {
                 assert!(unsafe { held.plan().step(step).run(bindings, &mut StepContext::new(None, None)) }.is_ok());
                 (step, 0)
             });
+        };
+        loop {
+            let todo = held.attend(&mut batch, wanted, false, &mut look_once());
+            if !todo.is_empty() {
+                self.registrar.carry_out(held, todo);
+            }
+            if batch.is_empty() && shares {
+                // It leaves with the second batch, if there is one, and counts it itself.
+                let mut batches = 0;
+                held.run_handed(&mut batch, look_once, |batch| {
+                    run(batch);
+                    batches += 1;
+                    (batches < 2).then_some(1)
+                });
+                if !batch.is_empty() {
+                    continue;
+                }
+            }
+            if batch.is_empty() {
+                return;
+            }
+            run(&mut batch);
         }
     }
 

@@ -19,6 +19,11 @@ use std::time::Instant;
 /// else to do.
 const BATCH: usize = 16;
 const SLICE: u64 = 50_000;
+/// Looks of a worker that has run what it was given for the one who gave it to come and count, before it does so itself. The other one
+/// took as much for itself: where that is long, it may take longer by a good deal, too.
+const COMES: u32 = 48;
+const COMES_SOON: u32 = 8;
+const LONG: u64 = 3_000;
 /// Looks of a worker for steps that others may make ready, and so many of them between looks for anything else.
 const PATIENCE: u32 = 256;
 const GLANCES: u32 = 8;
@@ -112,14 +117,26 @@ impl Run<'_> {
                 pool.registrar.carry_out(instance, todo);
                 pool.wake_workers();
             }
-            if batch.is_empty() && wanted.shares && steps > 0 {
-                instance.wait_for_steps(&mut batch, self.patience());
+            ran = true;
+            if !batch.is_empty() {
+                spent += self.batch(&mut batch);
+                continue;
+            }
+            if wanted.shares && steps > 0 {
+                instance.run_handed(
+                    &mut batch,
+                    || self.patience(),
+                    |batch| {
+                        let time = self.batch(batch);
+                        spent += time;
+                        let is_over = spent > SLICE && pool.has_other_work(self.seat);
+                        (!is_over).then_some(if time < LONG { COMES } else { COMES_SOON })
+                    },
+                );
             }
             if batch.is_empty() {
                 return;
             }
-            spent += self.batch(&mut batch);
-            ran = true;
         }
     }
 

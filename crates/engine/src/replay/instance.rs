@@ -322,17 +322,19 @@ impl Instance {
         self.post_all(first, last)
     }
 
-    /// Has the role's holder wait for events while `waits` says so. Answers whether there are some.
+    /// Has the role's holder wait for events, or steps that are handed back, while `waits` says so. Answers whether there are some.
     #[inline(never)] // out of the way
     fn stay(&self, waits: &mut dyn FnMut() -> bool) -> bool {
         // ORDERING: for those who have events; who takes them looks at them.
         let stays = self.events.0.compare_exchange(NONE, STAYS, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         // ORDERING: as above.
-        while stays && self.events.0.load(Ordering::Relaxed) == STAYS && waits() {
+        while stays && self.events.0.load(Ordering::Relaxed) == STAYS && self.handoff.done(0) == 0 && waits() {
             spin_hint();
         }
         // ORDERING: as above.
-        !stays || self.events.0.compare_exchange(STAYS, NONE, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        let interrupted =
+            !stays || self.events.0.compare_exchange(STAYS, NONE, Ordering::Relaxed, Ordering::Relaxed).is_err();
+        interrupted || self.handoff.done(0) != 0
     }
 
     #[inline]
@@ -379,6 +381,9 @@ impl Instance {
     fn try_role(&self) -> bool {
         for look in 0..TRIES {
             if look > 0 {
+                if self.holder_stays() {
+                    return false;
+                }
                 spin_hint();
             }
             // ORDERING: SeqCst: comes behind an event, or a pulled token; see give_back().
@@ -436,9 +441,28 @@ impl Instance {
         }
     }
 
-    /// Waits for steps from the role's holder while `waits` says so, if no other worker does. The caller holds the plan.
-    pub(crate) fn wait_for_steps(&self, batch: &mut Batch, waits: impl FnMut() -> bool) {
-        self.handoff.wait(batch, waits);
+    /// Runs steps that the role's holder hands over, by `run`, while `waits` says that the caller looks for some. `run` answers how often
+    /// to look for the holder before the caller counts a batch itself, or nothing if it has something else to do. With no place free
+    /// nothing is run. Steps that are in the batch afterwards were run, and are to be counted. The caller holds the plan.
+    pub(crate) fn run_handed<W: FnMut() -> bool>(
+        &self,
+        batch: &mut Batch,
+        mut waits: impl FnMut() -> W,
+        mut run: impl FnMut(&mut Batch) -> Option<u32>,
+    ) {
+        let Some(at) = self.handoff.enter() else { return };
+        let mut comes = 0;
+        while self.handoff.look(at, batch, comes, waits()) {
+            let looks = run(batch);
+            // SAFETY: they were given to this caller, who has the place.
+            unsafe {
+                match looks {
+                    None => return self.handoff.leave(at),
+                    Some(looks) => comes = looks,
+                }
+                self.handoff.hand_back(at, batch);
+            }
+        }
     }
 
     /// Whether the token is in a queue, or on its way there: a guess.

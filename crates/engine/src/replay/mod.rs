@@ -35,8 +35,8 @@
 //!
 //! *Plain* steps have no cell. The thread that pulls the instance's *token* runs them. A token is an op cell that stands for
 //! "there may be something here": it is in one queue at most, and a stale one does no harm, as its puller looks under the role.
-//! A worker that has come, and finds no steps, waits for some for a moment: from then on steps go to it from hand to hand
-//! (`handoff`), while each is long enough and there are others.
+//! A worker that has come, and finds no steps, waits for some for a moment: from then on steps go to it from hand to hand, while
+//! each is long enough and there are others, and back to be counted (`handoff`).
 //! Steps that are hosted, issue on a device, wait or finish later have a cell each, which goes through the queues of the lanes
 //! as any op's does.
 //!

@@ -18,9 +18,11 @@ const UNKNOWN: u32 = 10_000;
 const TIMED_FIRST: u32 = 2;
 const TIMED_OF: u32 = 64;
 
+/// A step that is so long goes alone.
+pub(super) const LONG: u64 = 2_000;
 /// The ready steps are worth a second worker that waits for some if they take so long, and each of them so long.
-pub(super) const HANDED: u64 = 900;
-pub(super) const HANDED_EACH: u64 = 92;
+pub(super) const HANDED: u64 = 500;
+pub(super) const HANDED_EACH: u64 = 80;
 
 /// Nanoseconds that it saves to run a step right behind another one: it need not be counted.
 const COUNTED: u64 = 8;
@@ -84,6 +86,20 @@ fn outermost(users: &[(u32, u32)], ports: u32) -> Vec<(u32, u32)> {
     users
 }
 
+/// Rows of steps that have as many before them, on the longest way. Edges lead to later steps.
+fn levels(steps: u32, successors: &Rows) -> Rows {
+    let mut levels = vec![0; steps as usize];
+    for step in 0..steps {
+        let level = levels[step as usize] + 1;
+        for &next in successors.of(step).iter().filter(|next| **next < steps) {
+            levels[next as usize] = level.max(levels[next as usize]);
+        }
+    }
+    let count = levels.iter().max().map_or(0, |last| *last as usize + 1);
+    let pairs: Vec<_> = levels.into_iter().zip(0..).collect();
+    Rows::new(count, &pairs)
+}
+
 /// See the module.
 pub(crate) struct Plan {
     pub(crate) name: Option<Box<str>>,
@@ -109,6 +125,8 @@ pub(crate) struct Plan {
     pub(super) priorities: Box<[i32]>,
     estimates: Box<[AtomicU32]>,
     runs: AtomicU32,
+    /// Steps by the number of steps on the longest way to them: those of a row may be ready together.
+    levels: Rows,
     brief: AtomicBool,
     pub(crate) celled: Box<[Celled]>,
     /// By step; empty if no step has a cell.
@@ -201,13 +219,13 @@ impl Plan {
             members: if members.is_empty() { Rows::default() } else { Rows::new(steps.len(), &of_steps) },
             of_members: members.into(),
             steps: steps.into(),
-            parallel,
             sequential: OnceLock::new(),
             users: users.into(),
             estimates: costs.iter().map(|&cost| AtomicU32::new(if cost == 0 { UNKNOWN } else { cost })).collect(),
             costs: costs.into(),
             priorities: priorities.into(),
             runs: AtomicU32::new(0),
+            levels: levels(count, &parallel.successors),
             brief: AtomicBool::new(false),
             celled: celled.into(),
             cell_of: cell_of.into(),
@@ -218,6 +236,7 @@ impl Plan {
             extras: AtomicU32::new(0),
             spare: Spare::new(),
             slots: UnsafeCell::new(Slots::new(0)),
+            parallel,
         })
     }
 
@@ -291,15 +310,25 @@ impl Plan {
         self.sequential.get().is_some()
     }
 
-    /// Looks at the times of its steps. Of many, a few may look long: they save less on a second worker than all do one by one.
+    /// Looks at the times of its steps. A little that a second worker could take over is less than all save one by one.
     pub(super) fn judge(&self) {
-        let long: u64 =
-            (0..self.step_count()).map(|step| u64::from(self.estimate(step))).filter(|time| *time >= HANDED_EACH).sum();
+        let shared: u64 = (0..self.levels.count()).map(|level| self.shared_time(self.levels.of(level))).sum();
         let is_brief = self.celled.is_empty()
             && self.priorities.is_empty()
-            && long < HANDED.max(COUNTED * u64::from(self.step_count()));
+            && shared < HANDED.max(COUNTED * u64::from(self.step_count()));
         // ORDERING: as above.
         self.brief.store(is_brief, Ordering::Relaxed);
+    }
+
+    /// How long those of these steps take that are worth a second worker, if all are ready together.
+    fn shared_time(&self, steps: &[u32]) -> u64 {
+        if steps.len() < 2 {
+            return 0;
+        }
+        let times = || steps.iter().map(|step| u64::from(self.estimate(*step)));
+        let all: u64 = times().sum();
+        let are_handed = all >= HANDED && all >= HANDED_EACH * steps.len() as u64;
+        if are_handed { all } else { times().filter(|time| *time >= LONG).sum() }
     }
 
     /// The graph that a call goes by.

@@ -38,6 +38,12 @@ impl Rows {
         Self { starts: starts.into(), items: items.into() }
     }
 
+    pub(super) fn count(&self) -> u32 {
+        #[allow(clippy::cast_possible_truncation)] // the builder counts in u32
+        let rows = self.starts.len().saturating_sub(1) as u32;
+        rows
+    }
+
     /// A row of at most [`FEW`] items: so many from its first on, and how many are its own. None if there are more, or too few
     /// behind it.
     #[inline]

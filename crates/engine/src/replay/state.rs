@@ -1,7 +1,8 @@
 //! The counts of the holder of an instance's role.
 
 use super::ahead::fetch;
-use super::plan::{HANDED, HANDED_EACH};
+use super::handoff::HELD;
+use super::plan::{HANDED, HANDED_EACH, LONG};
 use super::ready::Ready;
 use super::shape::{FEW, Shape};
 use super::{Call, Ended, Failures, Instance, NONE, Outcome, Plan};
@@ -17,8 +18,6 @@ use std::sync::Arc;
 /// steps in its hands.
 const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
 const BATCH_TIME: u64 = 4_000;
-/// A step that is so long goes alone.
-const LONG: u64 = 2_000;
 /// The rest is worth a second worker if it takes so long, and each step of it so long: a token takes some 200 ns, and cache lines
 /// travel.
 const SHARED: u64 = 4_000;
@@ -59,7 +58,7 @@ pub(crate) struct Batch {
     /// Whether they were run.
     done: bool,
     /// Steps run behind these, which need no counting.
-    behind: u32,
+    pub(super) behind: u32,
     /// The call they are of; valid until they are counted.
     pub(crate) call: *const Call,
     pub(crate) manner: Manner,
@@ -95,11 +94,23 @@ impl Batch {
         self.done && self.count > 0
     }
 
+    /// One of these steps.
+    pub(super) fn of(steps: &[u32], behind: u32, call: *const Call, manner: Manner, done: bool) -> Self {
+        let mut batch = Self { steps: [NONE; BATCH], count: steps.len(), done, behind, call, manner };
+        batch.steps[..steps.len()].copy_from_slice(steps);
+        batch
+    }
+
+    /// Forgets steps that others have counted.
+    pub(super) fn clear(&mut self) {
+        (self.count, self.behind) = (0, 0);
+    }
+
     pub(super) fn take_behind(&mut self) -> u32 {
         std::mem::take(&mut self.behind)
     }
 
-    fn steps(&self) -> &[u32] {
+    pub(super) fn steps(&self) -> &[u32] {
         &self.steps[..self.count]
     }
 
@@ -172,6 +183,8 @@ pub(super) struct State {
     ready: Ready,
     ready_count: u64,
     ready_time: u64,
+    /// The places of workers that were given as much as the role's holder has just taken itself, as bits.
+    parted: u32,
     /// Steps and ports that failed, by node.
     failures: Failures,
     cancelled: bool,
@@ -190,6 +203,7 @@ impl State {
             ready: Ready::new(steps as usize),
             ready_count: 0,
             ready_time: 0,
+            parted: 0,
             failures: Failures::default(),
             cancelled: false,
             ran: None,
@@ -219,9 +233,11 @@ impl State {
             self.count_events(instance, events, wanted, todo);
         }
         if batch.is_done() {
-            let shape = plan.shape(self.sequential);
-            self.remaining -= batch.take_behind();
-            self.count_batch(instance, shape, batch, todo);
+            self.count_batch(instance, plan.shape(self.sequential), batch, todo);
+        }
+        let handed_back = instance.handoff.done(std::mem::take(&mut self.parted));
+        if handed_back != 0 {
+            self.count_handed_back(instance, handed_back, todo);
         }
         if wanted.steps > 0 && batch.is_empty() && self.ready_count > 0 {
             self.fill(instance, batch, wanted, todo);
@@ -273,6 +289,21 @@ impl State {
         }
     }
 
+    /// Counts the steps that were run at these places.
+    #[inline(never)] // out of the way of those who are alone
+    fn count_handed_back(&mut self, instance: &Instance, mut places: u32, todo: &mut Todo) {
+        let shape = instance.plan().shape(self.sequential);
+        // Noted before they were handed back.
+        instance.take_failed(|failed| self.note_failure(instance.plan(), failed));
+        while places != 0 {
+            // SAFETY: the role is ours, and these places are done.
+            if let Some(mut batch) = unsafe { instance.handoff.take_done(places.trailing_zeros() as usize) } {
+                self.count_batch(instance, shape, &mut batch, todo);
+            }
+            places &= places - 1;
+        }
+    }
+
     /// A call begins. `free` says that nothing stands in the way of any order of its steps.
     fn begin(&mut self, instance: &Instance, free: bool) {
         let plan = instance.plan();
@@ -311,6 +342,7 @@ impl State {
     /// this makes ready before they are taken in: how many there are, and which become ready, no processor can foresee.
     #[inline]
     fn count_batch(&mut self, instance: &Instance, shape: &Shape, batch: &mut Batch, todo: &mut Todo) {
+        self.remaining -= batch.take_behind();
         let (mut next, mut count) = ([NONE; BATCH * FEW], 0);
         for &step in batch.steps() {
             self.remaining -= 1;
@@ -446,13 +478,15 @@ impl State {
             && self.ready_time >= self.ready_count * HANDED_EACH
             && !self.cancelled
             && self.failures.is_empty();
-        let hands = is_fine && instance.handoff.is_awaited();
-        let calls = is_fine && !hands && self.is_worth_calling(plan) && !instance.is_announced();
-        let most = if hands || calls { (self.ready_time / 2).min(BATCH_TIME) } else { BATCH_TIME };
-        let time = self.take(instance, batch, wanted, most);
-        if hands && self.ready_count > 0 {
-            self.hand_over(instance, wanted);
+        let waiting = if is_fine { instance.handoff.waiting() } else { 0 };
+        let calls = is_fine && waiting == 0 && self.is_worth_calling(plan) && !instance.is_announced();
+        let mut most = BATCH_TIME;
+        if waiting != 0 {
+            self.hand_over(instance, waiting);
+        } else if calls {
+            most = most.min(self.ready_time / 2);
         }
+        let time = self.take(instance, batch, wanted, most);
         if self.ready_count > 0 {
             let shared = self.ready_time >= SHARED && self.ready_time >= self.ready_count * SHARED_EACH;
             todo.announce |= time >= LONG || shared || calls;
@@ -468,16 +502,25 @@ impl State {
         plan.shape(self.sequential).is_wide && each * u64::from(self.remaining) >= GOES_ON
     }
 
-    /// Gives a part of the ready steps to the worker that waits for some.
+    /// Gives equal parts of the ready steps to the workers that wait at these places, as far as each is worth it.
     #[inline(never)]
-    fn hand_over(&mut self, instance: &Instance, wanted: Wanted) {
-        let mut batch = Batch::new();
-        self.take(instance, &mut batch, wanted, BATCH_TIME);
-        // SAFETY: the role is ours.
-        if !unsafe { instance.handoff.give(&batch) } {
-            let shape = instance.plan().shape(self.sequential);
-            batch.steps().iter().for_each(|step| self.put_ready(instance, shape, *step));
-            self.taken -= batch.size();
+    fn hand_over(&mut self, instance: &Instance, mut places: u32) {
+        let workers = 1 + u64::from(places.count_ones());
+        let part = self.ready_time / workers.min(self.ready_time / (HANDED / 2));
+        let most = part.min(BATCH_TIME);
+        while places != 0 && self.ready_time > most && self.ready_count > 1 {
+            let mut batch = Batch::new();
+            self.take(instance, &mut batch, Wanted { steps: HELD, ..Wanted::NOTHING }, most);
+            let place = places.trailing_zeros();
+            // SAFETY: the role is ours, and a worker has waited there.
+            if unsafe { instance.handoff.give(place as usize, &batch) } {
+                self.parted |= 1 << place;
+            } else {
+                let shape = instance.plan().shape(self.sequential);
+                batch.steps().iter().for_each(|step| self.put_ready(instance, shape, *step));
+                self.taken -= batch.size();
+            }
+            places &= places - 1;
         }
     }
 
@@ -495,7 +538,7 @@ impl State {
             }
             let step = shape.step_of(rank);
             let estimate = u64::from(plan.estimate(step));
-            if batch.count > 0 && (estimate >= LONG || time + estimate > most) {
+            if batch.count > 0 && (estimate >= LONG || time + estimate / 2 > most) {
                 return false;
             }
             batch.steps[batch.count] = step;

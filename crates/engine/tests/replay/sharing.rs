@@ -93,3 +93,9 @@ fn two_workers_at_a_row() {
 fn four_workers_at_three_columns() {
     check(3, 4);
 }
+
+/// More workers than are given steps from hand to hand, and more than most machines run at once.
+#[test]
+fn twelve_workers_at_a_wide_row() {
+    check(40, 12);
+}
