@@ -158,7 +158,7 @@ impl Engine {
         }
         // One by one where each op runs at its push.
         call.sequential = options.sequential || self.core.pool().placement().is_inline();
-        if call.sequential || replay.plan.is_brief() {
+        if call.sequential {
             let _ = replay.plan.sequential(); // made here, and not under a role
         }
         call.bind(Bound::new(bindings));

@@ -19,6 +19,8 @@ use std::time::Instant;
 /// else to do.
 const BATCH: usize = 16;
 const SLICE: u64 = 50_000;
+/// A step counts as so long at least: times may be wrong, and after a thousand steps the worker looks whether they are cancelled.
+const SHORTEST: u64 = 50;
 /// Looks of a worker that has run what it was given for the one who gave it to come and count, before it does so itself. The other one
 /// took as much for itself: where that is long, it may take longer by a good deal, too.
 const COMES: u32 = 48;
@@ -135,7 +137,7 @@ impl Run<'_> {
                 );
             }
             if batch.is_empty() {
-                return;
+                return instance.plan().prepare();
             }
         }
     }
@@ -217,7 +219,7 @@ impl Run<'_> {
                 if let Some(clock) = clock {
                     clock.stop(self, plan, call, step);
                 }
-                spent += u64::from(plan.estimate(step));
+                spent += u64::from(plan.estimate(step)).max(SHORTEST);
                 if !matches!(result, Ok(Ok(()))) {
                     let cause = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
                     self.fail(call, step, cause.err());

@@ -339,8 +339,9 @@ impl Instance {
 
     #[inline]
     fn holder_stays(&self) -> bool {
-        // ORDERING: a guess for those who have events. A worker with a token finds what came before the token.
-        self.events.0.load(Ordering::Relaxed) == STAYS
+        // ORDERING: SeqCst: the look behind a pulled token, as in take_events(): an event whose poster has found the token announced
+        // is seen here, or its poster sees that it is not.
+        self.events.0.load(Ordering::SeqCst) == STAYS
     }
 
     #[inline]

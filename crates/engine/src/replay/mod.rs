@@ -25,6 +25,7 @@
 //! | the engine's registrar | grants; which call has which instance | the engine's role |
 //! | whoever has the instance's *role* | countdowns, what is ready, failures | plain loads and stores |
 //! | whoever has finished a step, or granted a port | one *event* | one compare-exchange |
+//! | a worker with a *place* | the steps that it was given there, once they have run | one store |
 //! | the role's holder | ports to be left, into the call | one compare-exchange, then the engine's inbox |
 //!
 //! No thread waits for an instance's role: a thread that does not get it has left an event, and the holder looks for events
@@ -47,10 +48,10 @@
 //! # One by one
 //!
 //! Steps may follow each other in their recorded order, which takes no counting: 5 ns a step instead of 15 or more. A call is run so
-//! if its push says so, or if no part of it would be worth a second worker, all steps being plain and short. That shows from
-//! the times of earlier runs, and is decided when the call begins, if all ports are granted: else a step that waits for its port would
-//! hold up others, for which the port may be granted. A worker goes on from step to step as long as nothing has failed; behind a failure
-//! each step is taken by itself, and asked for what it needs.
+//! if its push says so; or if all steps are plain, and no steps that may be ready together are worth a second worker, as the times of
+//! earlier runs show. The latter is decided when all ports are granted, and no step was taken before: else a step that waits for its
+//! port would hold up others, for which the port may be granted. A worker goes on from step to step as long as nothing has failed;
+//! behind a failure each step is taken by itself, and asked for what it needs.
 //!
 //! # Which memory may die when
 //!
@@ -77,6 +78,7 @@ mod failures;
 mod handoff;
 mod inline;
 mod instance;
+mod once;
 mod plan;
 mod ready;
 mod shape;

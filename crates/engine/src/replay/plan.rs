@@ -2,6 +2,7 @@
 
 use super::ahead::fetch;
 use super::calls::Spare;
+use super::once::Once;
 use super::shape::{Rows, Shape};
 use super::slots::Slots;
 use super::step::ErasedStep;
@@ -10,7 +11,7 @@ use crate::failure::Place;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::AccessKind;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The assumed cost of an untimed step: long enough to be shared with other workers.
 const UNKNOWN: u32 = 10_000;
@@ -117,7 +118,7 @@ pub(crate) struct Plan {
     members: Rows,
     of_members: Box<[(u32, Option<Box<str>>)]>,
     pub(super) parallel: Shape,
-    pub(super) sequential: OnceLock<Shape>,
+    sequential: Once<Shape>,
     pub(super) users: Box<[(u32, u32)]>,
     /// Nanoseconds that each step is expected to take; 0 if that is not known.
     costs: Box<[u32]>,
@@ -219,7 +220,7 @@ impl Plan {
             members: if members.is_empty() { Rows::default() } else { Rows::new(steps.len(), &of_steps) },
             of_members: members.into(),
             steps: steps.into(),
-            sequential: OnceLock::new(),
+            sequential: Once::new(),
             users: users.into(),
             estimates: costs.iter().map(|&cost| AtomicU32::new(if cost == 0 { UNKNOWN } else { cost })).collect(),
             costs: costs.into(),
@@ -270,7 +271,7 @@ impl Plan {
 
     /// The graph in which steps follow each other one by one, made when it is first asked for.
     pub(crate) fn sequential(&self) -> &Shape {
-        self.sequential.get_or_init(|| {
+        self.sequential.get_or_make(|| {
             let steps = self.step_count();
             let edges: Vec<_> = (1..steps).map(|step| (step - 1, step)).collect();
             // Whoever goes on has seen that nothing has failed.
@@ -297,17 +298,20 @@ impl Plan {
         self.always_run[step as usize]
     }
 
-    /// Whether no part of a run would be worth a second worker, as the last one that was timed has shown: then steps may as well
-    /// follow each other one by one, which takes no counting.
+    /// Whether no steps that may be ready together are worth a second worker, as the last run that was timed has shown: then steps may
+    /// as well follow each other one by one, which takes no counting. The graph for that is there.
     #[inline]
-    pub(crate) fn is_brief(&self) -> bool {
+    pub(super) fn goes_one_by_one(&self) -> bool {
         // ORDERING: a guess.
-        self.brief.load(Ordering::Relaxed)
+        self.brief.load(Ordering::Relaxed) && self.sequential.get().is_some()
     }
 
-    /// Whether the graph in which steps follow each other one by one has been made.
-    pub(super) fn has_sequential(&self) -> bool {
-        self.sequential.get().is_some()
+    /// Makes that graph, if calls are to go by it. No role is to be held, as it takes as long as the plan has steps.
+    pub(crate) fn prepare(&self) {
+        // ORDERING: as above.
+        if self.brief.load(Ordering::Relaxed) {
+            let _ = self.sequential();
+        }
     }
 
     /// Looks at the times of its steps. A little that a second worker could take over is less than all save one by one.
@@ -349,7 +353,7 @@ impl Plan {
         let before = self.estimate(step);
         let now = match before {
             UNKNOWN => nanoseconds,
-            _ if nanoseconds < before => nanoseconds,
+            _ if nanoseconds < before => nanoseconds.max(1),
             _ => before + (nanoseconds.min(before.saturating_mul(8).saturating_add(1000)) - before) / 4,
         };
         // ORDERING: a guess.

@@ -27,6 +27,10 @@ impl Ready {
         }
     }
 
+    pub(super) fn clear(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.fill(0));
+    }
+
     #[inline]
     pub(super) fn put(&mut self, rank: u32) {
         let mut at = rank as usize;

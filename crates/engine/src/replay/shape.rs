@@ -70,6 +70,8 @@ pub(crate) struct Shape {
     /// The steps in the order of their taking: by priority, then by the longest way from them to an end, together in
     /// [`BANDS`] parts, then as they were recorded. It is close to their order in memory.
     order: Box<[u32]>,
+    /// The place of each step there.
+    ranks: Box<[u32]>,
     /// The step that goes right after this one on the same thread, with nothing to be noted between if this one ended well; or
     /// [`NONE`].
     continues: Box<[u32]>,
@@ -118,18 +120,19 @@ impl Shape {
                 _ => NONE,
             })
             .collect();
-        Self { successors, counts: counts.into(), order: ordered(&bands), continues, is_wide: all / 3 >= longest / 2 }
+        let order = ordered(&bands);
+        let mut ranks = vec![0; order.len()].into_boxed_slice();
+        for (rank, step) in (0..).zip(&order) {
+            ranks[*step as usize] = rank;
+        }
+        Self { successors, counts: counts.into(), order, ranks, continues, is_wide: all / 3 >= longest / 2 }
     }
 }
 
 impl Shape {
     /// The nodes of a call that has not begun.
     pub(super) fn counts(&self) -> impl Iterator<Item = Count> {
-        let mut ranks = vec![0; self.order.len()];
-        for (rank, step) in (0..).zip(&self.order) {
-            ranks[*step as usize] = rank;
-        }
-        let ranks = ranks.into_iter().chain(std::iter::repeat(0));
+        let ranks = self.ranks.iter().copied().chain(std::iter::repeat(0));
         self.counts.iter().zip(ranks).map(|(&all, rank)| Count { left: all, all, rank })
     }
 

@@ -179,6 +179,7 @@ pub(super) struct State {
     remaining: u32,
     /// Steps in the hands of workers: a guess.
     taken: u32,
+    ports_granted: u32,
     /// Ranks of the ready steps.
     ready: Ready,
     ready_count: u64,
@@ -200,6 +201,7 @@ impl State {
             timed: false,
             remaining: 0,
             taken: 0,
+            ports_granted: 0,
             ready: Ready::new(steps as usize),
             ready_count: 0,
             ready_time: 0,
@@ -232,10 +234,12 @@ impl State {
         if events != NONE {
             self.count_events(instance, events, wanted, todo);
         }
+        let mut soon = 0;
         if batch.is_done() {
             self.count_batch(instance, plan.shape(self.sequential), batch, todo);
+            soon = std::mem::take(&mut self.parted);
         }
-        let handed_back = instance.handoff.done(std::mem::take(&mut self.parted));
+        let handed_back = instance.handoff.done(soon);
         if handed_back != 0 {
             self.count_handed_back(instance, handed_back, todo);
         }
@@ -275,6 +279,7 @@ impl State {
             if node == plan.start() {
                 self.begin(instance, ports == plan.port_count() && wanted.goes_by_time());
             }
+            self.ports_granted += u32::from(node >= steps && node != plan.start());
             self.remaining -= std::mem::take(&mut behind);
             let shape = plan.shape(self.sequential);
             if node < steps || node == plan.start() {
@@ -286,6 +291,32 @@ impl State {
                 }
                 self.count_down(instance, shape, node, todo);
             }
+        }
+        // Nothing but the start is done.
+        let is_new = self.remaining == plan.start() && self.ports_granted == plan.port_count();
+        if is_new && self.taken == 0 && !self.sequential && plan.goes_one_by_one() && wanted.goes_by_time() {
+            self.begin_anew(instance, todo);
+        }
+    }
+
+    /// Has a call of which no step was taken go one by one, now that all its ports are granted.
+    #[inline(never)]
+    fn begin_anew(&mut self, instance: &Instance, todo: &mut Todo) {
+        let plan = instance.plan();
+        self.ready.clear();
+        (self.ready_count, self.ready_time) = (0, 0);
+        self.go_by(instance, true);
+        for node in plan.step_count()..=plan.start() {
+            self.count_down(instance, plan.shape(true), node, todo);
+        }
+    }
+
+    /// Sets all counts for a call that goes by this graph.
+    fn go_by(&mut self, instance: &Instance, sequential: bool) {
+        self.sequential = sequential;
+        for (node, count) in instance.nodes.iter().zip(instance.plan().shape(sequential).counts()) {
+            // SAFETY: the role is ours, and no node of the call was done but its start and its ports.
+            node.count.with_mut(|place| unsafe { *place = count });
         }
     }
 
@@ -309,15 +340,11 @@ impl State {
         let plan = instance.plan();
         self.call = instance.call_that_begins();
         let traced = self.call().traced;
-        let sequential = self.call().sequential || (free && plan.is_brief() && plan.has_sequential());
+        let sequential = self.call().sequential || (free && plan.goes_one_by_one());
         if sequential != self.sequential {
-            self.sequential = sequential;
-            for (node, count) in instance.nodes.iter().zip(plan.shape(sequential).counts()) {
-                // SAFETY: the role is ours, and no node was counted down since.
-                node.count.with_mut(|place| unsafe { *place = count });
-            }
+            self.go_by(instance, sequential);
         }
-        (self.remaining, self.taken) = (plan.start() + 1, 0);
+        (self.remaining, self.taken, self.ports_granted) = (plan.start() + 1, 0, 0);
         self.timed = plan.is_timed();
         self.ran = traced.then(|| Ran::begin(u16::MAX));
     }

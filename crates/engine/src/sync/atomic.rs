@@ -122,6 +122,17 @@ impl<T> AtomicPtr<T> {
     }
 
     #[inline]
+    pub(crate) fn compare_exchange(
+        &self,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        self.0.compare_exchange(current, new, success, failure)
+    }
+
+    #[inline]
     pub(crate) fn compare_exchange_weak(
         &self,
         current: *mut T,

@@ -49,27 +49,38 @@ fn run(engine: &Engine, replay: &Replay<Course>, bound: &[(PortId, &Variable)], 
     course
 }
 
-/// The step of the shortest way is recorded first, and is taken last where two workers may come.
+/// The step of the shortest way is recorded first, and is taken last where two workers may come. Whether the port is free when a call
+/// begins, or granted later, makes no difference.
 #[test]
 fn they_go_in_their_recorded_order() {
-    let _watchdog = Watchdog::new("short steps go in their recorded order");
-    let engine = engine();
-    let mut builder = ReplayBuilder::new();
-    step(&mut builder, 0);
-    let mut before = step(&mut builder, 1);
-    for at in 2..STEPS {
-        let next = step(&mut builder, at);
-        builder.needs(next, before).expect("an earlier step");
-        before = next;
-    }
-    let replay = engine.new_replay(builder).expect("a replay");
-    let recorded: Vec<u32> = (1..).take(STEPS).collect();
-    // On a busy machine steps look long for a while; the watchdog says if they always do.
-    loop {
-        let course = run(&engine, &replay, &[], Course::default());
-        engine.wait_for_all().expect("no step fails");
-        if course.ran_at() == recorded {
-            break;
+    for waits in [false, true] {
+        let _watchdog = Watchdog::new(&format!("short steps go in their recorded order; the port waits: {waits}"));
+        let engine = engine();
+        let mut builder = ReplayBuilder::new();
+        let port = builder.port();
+        let (first, mut before) = (step(&mut builder, 0), step(&mut builder, 1));
+        for root in [first, before] {
+            builder.uses(root, port, AccessKind::Read).expect("there is the port");
+        }
+        for at in 2..STEPS {
+            let next = step(&mut builder, at);
+            builder.needs(next, before).expect("an earlier step");
+            before = next;
+        }
+        let replay = engine.new_replay(builder).expect("a replay");
+        let variable = engine.new_variable(None);
+        let recorded: Vec<u32> = (1..).take(STEPS).collect();
+        // On a busy machine steps look long for a while; the watchdog says if they always do.
+        loop {
+            let held = waits.then(|| gate::shut(&engine, &variable));
+            let course = run(&engine, &replay, &[(port, &variable)], Course::default());
+            if let Some(held) = held {
+                held.complete(Ok(())).expect("once");
+            }
+            engine.wait_for_all().expect("no step fails");
+            if course.ran_at() == recorded {
+                break;
+            }
         }
     }
 }
