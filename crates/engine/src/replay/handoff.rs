@@ -15,7 +15,7 @@
 //! are given by the holder alone.
 
 use super::Call;
-use super::state::{Batch, Manner};
+use super::batch::{Batch, Manner};
 use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, spin_hint};
 
 /// Workers that may have a place, and steps that are handed over at a time.

@@ -9,9 +9,10 @@
 //! events, and looks there. A thread that replaces this by an event need not look at the role: the holder takes its word back by a
 //! compare-exchange, which fails then. So counts stay in one core's cache; steps for others go by [`Handoff`].
 
+use super::batch::{Batch, Wanted};
 use super::failures::{Failed, FailedStack};
 use super::handoff::Handoff;
-use super::state::{Batch, State, Todo, Wanted};
+use super::state::{State, Todo};
 use super::{Call, NONE, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::{Extra, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload};

@@ -70,6 +70,7 @@
 //! the protocol.
 
 mod ahead;
+mod batch;
 mod binding;
 mod builder;
 mod call;
@@ -86,6 +87,7 @@ mod slots;
 mod state;
 mod step;
 
+pub(crate) use batch::{Batch, Wanted};
 pub(crate) use binding::{Bound, Clash};
 pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
 pub(crate) use call::{Call, Ended, Outcome, label};
@@ -94,7 +96,7 @@ pub(crate) use failures::{Failed, Failures};
 pub use inline::{InlineFailures, PortFailure};
 pub(crate) use instance::{Instance, Part};
 pub(crate) use plan::Plan;
-pub(crate) use state::{Batch, Todo, Wanted};
+pub(crate) use state::Todo;
 pub use step::{Step, StepContext, StepKind};
 
 /// No node, no place in a list.

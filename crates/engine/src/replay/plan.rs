@@ -23,7 +23,7 @@ const TIMED_OF: u32 = 64;
 pub(super) const LONG: u64 = 2_000;
 /// The ready steps are worth a second worker that waits for some if they take so long, and each of them so long.
 pub(super) const HANDED: u64 = 500;
-pub(super) const HANDED_EACH: u64 = 80;
+pub(super) const HANDED_EACH: u64 = 65;
 
 /// Nanoseconds that it saves to run a step right behind another one: it need not be counted.
 const COUNTED: u64 = 8;
