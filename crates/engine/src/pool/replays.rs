@@ -6,7 +6,7 @@ use super::state::Pool;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
 use crate::quiet::{attempt, message_of, quietly};
-use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext, Wanted};
+use crate::replay::{BATCH, Batch, Call, Instance, Part, Plan, StepContext, Wanted};
 use crate::sched::Order;
 use crate::sync::Ordering;
 use crate::trace::Ran;
@@ -15,9 +15,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Plain steps that a worker takes at a time, and the time for which it goes on before it looks whether there is something
-/// else to do.
-const BATCH: usize = 16;
+/// The time for which a worker goes on before it looks whether there is something else to do.
 const SLICE: u64 = 50_000;
 /// A step counts as so long at least: times may be wrong, and after a thousand steps the worker looks whether they are cancelled.
 const SHORTEST: u64 = 50;
@@ -25,7 +23,7 @@ const SHORTEST: u64 = 50;
 /// took as much for itself: where that is long, it may take longer by a good deal, too.
 const COMES: u32 = 48;
 const COMES_SOON: u32 = 8;
-const LONG: u64 = 3_000;
+const LONG_PART: u64 = 3_000;
 /// Looks of a worker for steps that others may make ready, and so many of them between looks for anything else.
 const PATIENCE: u32 = 256;
 const GLANCES: u32 = 8;
@@ -132,7 +130,7 @@ impl Run<'_> {
                         let time = self.batch(batch);
                         spent += time;
                         let is_over = spent > SLICE && pool.has_other_work(self.seat);
-                        (!is_over).then_some(if time < LONG { COMES } else { COMES_SOON })
+                        (!is_over).then_some(if time < LONG_PART { COMES } else { COMES_SOON })
                     },
                 );
             }

@@ -4,7 +4,7 @@ use super::{Call, NONE};
 use std::ptr;
 
 /// Steps that a worker takes at a time.
-pub(super) const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
+pub(crate) const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// A step in a batch that is not to be run but skipped.
 pub(super) const DOOMED: u32 = 1 << 31;

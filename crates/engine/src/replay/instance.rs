@@ -7,7 +7,8 @@
 //!
 //! A holder that has found nothing to run, while others run steps, may *stay* for a while: it says so in the place of the
 //! events, and looks there. A thread that replaces this by an event need not look at the role: the holder takes its word back by a
-//! compare-exchange, which fails then. So counts stay in one core's cache; steps for others go by [`Handoff`].
+//! compare-exchange, which fails then. So counts stay in one core's cache; steps for others go by [`Handoff`], and those that come
+//! back so end the stay, too.
 
 use super::batch::{Batch, Wanted};
 use super::failures::{Failed, FailedStack};

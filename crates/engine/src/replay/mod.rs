@@ -87,7 +87,7 @@ mod slots;
 mod state;
 mod step;
 
-pub(crate) use batch::{Batch, Wanted};
+pub(crate) use batch::{BATCH, Batch, Wanted};
 pub(crate) use binding::{Bound, Clash};
 pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
 pub(crate) use call::{Call, Ended, Outcome, label};

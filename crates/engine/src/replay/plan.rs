@@ -128,6 +128,7 @@ pub(crate) struct Plan {
     runs: AtomicU32,
     /// Steps by the number of steps on the longest way to them: those of a row may be ready together.
     levels: Rows,
+    /// Whether none of them are worth a second worker.
     brief: AtomicBool,
     pub(crate) celled: Box<[Celled]>,
     /// By step; empty if no step has a cell.
@@ -209,6 +210,7 @@ impl Plan {
         // A step needs those alone that it comes after.
         let goes_on = |step, next| is_plain(step) && is_plain(next) && !may_fail_in_part(step);
         let parallel = Shape::new(count, port_count, &edges, &users, (&costs, &priorities), goes_on);
+        let levels = levels(count, &parallel.successors);
         let of_steps: Vec<_> = (0..).zip(&members).map(|(member, (step, _))| (*step, member)).collect();
         Arc::new(Self {
             name,
@@ -220,13 +222,14 @@ impl Plan {
             members: if members.is_empty() { Rows::default() } else { Rows::new(steps.len(), &of_steps) },
             of_members: members.into(),
             steps: steps.into(),
+            parallel,
             sequential: Once::new(),
             users: users.into(),
             estimates: costs.iter().map(|&cost| AtomicU32::new(if cost == 0 { UNKNOWN } else { cost })).collect(),
             costs: costs.into(),
             priorities: priorities.into(),
             runs: AtomicU32::new(0),
-            levels: levels(count, &parallel.successors),
+            levels,
             brief: AtomicBool::new(false),
             celled: celled.into(),
             cell_of: cell_of.into(),
@@ -237,7 +240,6 @@ impl Plan {
             extras: AtomicU32::new(0),
             spare: Spare::new(),
             slots: UnsafeCell::new(Slots::new(0)),
-            parallel,
         })
     }
 
@@ -316,10 +318,10 @@ impl Plan {
 
     /// Looks at the times of its steps. A little that a second worker could take over is less than all save one by one.
     pub(super) fn judge(&self) {
-        let shared: u64 = (0..self.levels.count()).map(|level| self.shared_time(self.levels.of(level))).sum();
+        let shared = || (0..self.levels.count()).map(|level| self.shared_time(self.levels.of(level))).sum::<u64>();
         let is_brief = self.celled.is_empty()
             && self.priorities.is_empty()
-            && shared < HANDED.max(COUNTED * u64::from(self.step_count()));
+            && shared() < HANDED.max(COUNTED * u64::from(self.step_count()));
         // ORDERING: as above.
         self.brief.store(is_brief, Ordering::Relaxed);
     }
@@ -353,7 +355,7 @@ impl Plan {
         let before = self.estimate(step);
         let now = match before {
             UNKNOWN => nanoseconds,
-            _ if nanoseconds < before => nanoseconds.max(1),
+            _ if nanoseconds < before => nanoseconds,
             _ => before + (nanoseconds.min(before.saturating_mul(8).saturating_add(1000)) - before) / 4,
         };
         // ORDERING: a guess.

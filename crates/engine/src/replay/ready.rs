@@ -27,6 +27,7 @@ impl Ready {
         }
     }
 
+    /// Takes all ranks out.
     pub(super) fn clear(&mut self) {
         self.levels.iter_mut().for_each(|level| level.fill(0));
     }

@@ -38,6 +38,7 @@ impl Rows {
         Self { starts: starts.into(), items: items.into() }
     }
 
+    /// How many rows there are.
     pub(super) fn count(&self) -> u32 {
         #[allow(clippy::cast_possible_truncation)] // the builder counts in u32
         let rows = self.starts.len().saturating_sub(1) as u32;

@@ -70,6 +70,7 @@ pub(super) struct State {
     remaining: u32,
     /// Steps in the hands of workers: a guess.
     taken: u32,
+    /// Ports of the call that are granted.
     ports_granted: u32,
     /// Ranks of the ready steps.
     ready: Ready,
@@ -442,7 +443,7 @@ impl State {
         }
     }
 
-    /// Takes ready steps that take no longer together, or one.
+    /// Takes ready steps that take about so long together, or one.
     #[inline(always)]
     #[allow(clippy::inline_always)] // a tenth of the price of a step
     fn take(&mut self, instance: &Instance, batch: &mut Batch, wanted: Wanted, most: u64) -> u64 {
