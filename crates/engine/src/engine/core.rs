@@ -122,6 +122,17 @@ impl Core {
         crate::sync::full_fence_after_rmw();
     }
 
+    /// Has settled what workers keep, for a thread that asks what has ended. It may ask again and again, so the role need not be had
+    /// at once.
+    pub(super) fn settle_kept(&self) {
+        let pool = self.pool();
+        if pool.registrar.has_kept()
+            && let Some(mut turn) = pool.try_turn()
+        {
+            turn.settle_kept();
+        }
+    }
+
     fn new_pool(&self) -> Arc<Pool> {
         make_pool(&self.settings, self.workers, &self.label)
     }

@@ -91,13 +91,24 @@ impl Variable {
     /// Mutations finished, failed ones included.
     #[must_use]
     pub fn completed_version(&self) -> u64 {
-        self.adopt();
+        if !self.has_completed() {
+            self.0.core.settle_kept();
+        }
         self.node().completed_version()
     }
 
     /// Whether every mutation pushed so far has finished.
     #[must_use]
     pub fn is_ready(&self) -> bool {
+        self.has_completed() || {
+            self.0.core.settle_kept();
+            self.has_completed()
+        }
+    }
+
+    /// Whether every mutation pushed so far is known to have finished.
+    #[inline]
+    fn has_completed(&self) -> bool {
         self.adopt();
         self.node().completed_version() >= self.node().version()
     }

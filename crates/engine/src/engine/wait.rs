@@ -205,8 +205,7 @@ impl Engine {
     #[inline]
     pub fn is_done(&self, variable: &Variable) -> Result<bool, EngineError> {
         self.check(variable)?;
-        let node = variable.node();
-        Ok(node.completed_version() >= node.version() && !node.failed())
+        Ok(variable.is_ready() && !variable.node().failed())
     }
 
     /// The failure of the variable's last finished version.

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-fn nothing(_: &mut OpContext<'_>) -> Result<(), Cause> {
+pub(crate) fn nothing(_: &mut OpContext<'_>) -> Result<(), Cause> {
     Ok(())
 }
 
@@ -37,10 +37,14 @@ fn fill_for(lane: u16, cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)
     unsafe { Op::fill(cell, OpKind::Run, payload, accesses, OpFlags::default(), 0, lane, None) };
 }
 
-/// Fills a cell with a wait.
+/// Fills a cell with a wait for a variable.
 fn fill_probe(cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)], waiter: &Arc<Waiter>) {
+    fill_wait(OpKind::Probe, cell, accesses, waiter);
+}
+
+fn fill_wait(kind: OpKind, cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)], waiter: &Arc<Waiter>) {
     let extra = Box::new(Extra { waiter: Some(Arc::clone(waiter)), ..Extra::default() });
-    let (kind, payload, flags) = (OpKind::Probe, MaybeUninit::uninit(), OpFlags::default());
+    let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
     // SAFETY: the cell is the caller's to fill; a wait has no payload.
     unsafe { Op::fill(cell, kind, payload, accesses, flags, 0, 0, Some(extra)) };
 }
@@ -58,7 +62,7 @@ impl Variable {
         Self(NonNull::from(Box::leak(Box::new(VarNode::new(number, None, 0, 0)))))
     }
 
-    fn node(&self) -> &VarNode {
+    pub(crate) fn node(&self) -> &VarNode {
         // SAFETY: it lives as long as `self`.
         unsafe { self.0.as_ref() }
     }
@@ -83,11 +87,22 @@ pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
 
 /// Pushes an op of this lane that mutates a variable.
 pub(crate) fn push_to(lane: u16, registrar: &Registrar, variable: &Variable) {
+    push_with(lane, registrar, variable, nothing);
+}
+
+/// The same, of an op that does this.
+pub(crate) fn push_with(lane: u16, registrar: &Registrar, variable: &Variable, payload: impl Payload) {
     let publish = |cell: *mut Op, _: u64| {
         variable.node().count_version();
-        fill_for(lane, cell, &[(variable.0, AccessKind::Mutate)], nothing);
+        fill_for(lane, cell, &[(variable.0, AccessKind::Mutate)], payload);
     };
     registrar.push(1, publish, |_| crate::sync::yield_now());
+}
+
+/// Pushes a wait for all.
+pub(crate) fn push_fence(registrar: &Registrar, waiter: &Arc<Waiter>) {
+    let publish = |cell: *mut Op, _: u64| fill_wait(OpKind::Fence, cell, &[], waiter);
+    registrar.push(0, publish, |_| crate::sync::yield_now());
 }
 
 /// Pushes an op that does this.

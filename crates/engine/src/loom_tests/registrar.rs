@@ -29,7 +29,12 @@ unsafe impl Send for Shared {}
 impl Shared {
     fn new() -> Arc<Self> {
         let logs = [(); 2].map(|()| UnsafeCell::default());
-        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), x: Variable::new(0), y: Variable::new(1), logs })
+        Arc::new(Self {
+            registrar: Registrar::new(|_| Order::Ready, 0),
+            x: Variable::new(0),
+            y: Variable::new(1),
+            logs,
+        })
     }
 
     /// Runs ops that mutate both variables.

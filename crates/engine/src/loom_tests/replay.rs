@@ -91,7 +91,7 @@ impl Shared {
 
     fn of(edges: &[(usize, usize)], instances: u32) -> Arc<Self> {
         let variables = [Variable::new(0), Variable::new(1)];
-        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready), variables, plan: plan(edges, instances) })
+        Arc::new(Self { registrar: Registrar::new(|_| Order::Ready, 0), variables, plan: plan(edges, instances) })
     }
 
     fn push(&self) -> Arc<Bindings> {

@@ -3,7 +3,7 @@
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
 use super::{Crowd, Doze, Hold, Pace, Parker, Worker};
-use crate::loom_tests::{One, Variable, push, push_payload, push_probe, push_to};
+use crate::loom_tests::{One, Variable, nothing, push, push_fence, push_payload, push_probe, push_to, push_with};
 use crate::op::{OpContext, OpPtr, Payload};
 use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
@@ -226,10 +226,10 @@ fn a_blocked_worker_has_woken_another() {
     });
 }
 
-/// An op of a worker that has others at hand is left to a later turn. Both workers then have their hands full until the wait for
-/// that op has ended: so whoever left it was right to count on the other one.
+/// An op of a worker that has others at hand is kept for a later turn. Both workers then have their hands full until the wait for
+/// that op has ended.
 #[test]
-fn what_is_left_to_a_searcher_is_settled() {
+fn what_is_kept_and_waited_for_is_settled() {
     model(1, || {
         let (pool, gate, variable) = (pool(2), Gate::default(), Variable::new(0));
         push(&pool.registrar, &[&variable]);
@@ -248,6 +248,116 @@ fn what_is_left_to_a_searcher_is_settled() {
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
         assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (3, 0));
+    });
+}
+
+/// A thread waits for the op that the one worker keeps as it runs the next one, which lasts until that wait has ended.
+#[test]
+fn who_waits_is_told_of_what_is_kept() {
+    loom::model(|| {
+        let (pool, gate, variable) = (pool(1), Gate::default(), Variable::new(0));
+        push(&pool.registrar, &[&variable]);
+        push_payload(&pool.registrar, gate.waits());
+        pool.registrar.turn().catch_up();
+        let worker = Start::awake(&pool);
+        let worker = thread::spawn(move || worker.work_at(Pace::brief(), 2));
+        let parker = Parker::new();
+        let waiter = Waiter::new(&parker);
+        push_probe(&pool.registrar, &variable, &waiter);
+        pool.turn().catch_up();
+        assert!(waiter.sleep(&parker, None));
+        gate.open();
+        assert_eq!(worker.join().unwrap(), 2);
+    });
+}
+
+/// A worker keeps an op as another one lies down. The next op lasts until that one has run what the kept one makes ready.
+#[test]
+fn who_lies_down_is_given_what_a_kept_op_makes_ready() {
+    model(2, || {
+        let (pool, gate, variable) = (pool(2), Gate::default(), Variable::new(0));
+        push(&pool.registrar, &[&variable]);
+        push_payload(&pool.registrar, gate.waits());
+        pool.registrar.turn().catch_up();
+        let keeper = Start::awake(&pool);
+        let other = Start::awake(&pool);
+        keeper.as_worker(Pace::brief(), |worker, _| {
+            worker.follow_up(None, false); // has both of them
+            push_with(0, &pool.registrar, &variable, gate.opens());
+            pool.turn().catch_up(); // the third one waits for the first
+            let other = thread::spawn(move || other.work(1));
+            assert!(worker.run_native() && worker.run_native());
+            assert_eq!(other.join().unwrap(), 1);
+        });
+    });
+}
+
+/// The same, and the op that becomes ready is of a lane whose worker lies down.
+#[test]
+fn another_lane_is_given_what_a_kept_op_makes_ready() {
+    model(2, || {
+        let (pool, gate, variable) = (pool(1), Gate::default(), Arc::new(Variable::new(0)));
+        push(&pool.registrar, &[&variable]);
+        push_payload(&pool.registrar, gate.waits());
+        pool.registrar.turn().catch_up();
+        let keeper = Start::awake(&pool);
+        keeper.as_worker(Pace::brief(), |worker, _| {
+            worker.follow_up(None, false);
+            let other = {
+                let (pool, variable, gate) = (Arc::clone(&pool), Arc::clone(&variable), gate.clone());
+                thread::spawn(move || {
+                    let other = Start::awake_in(&pool, 1);
+                    push_with(1, &pool.registrar, &variable, gate.opens());
+                    other.work(1)
+                })
+            };
+            assert!(worker.run_native() && worker.run_native());
+            assert_eq!(other.join().unwrap(), 1);
+        });
+    });
+}
+
+/// A worker keeps an op as the last one that searches finds something, and a third one sleeps. Another thread has the role for a moment.
+#[test]
+fn who_has_found_something_settles_what_was_kept_as_it_searched() {
+    model(3, || {
+        let (pool, variable) = (pool(3), Variable::new(0));
+        push(&pool.registrar, &[&variable]);
+        push(&pool.registrar, &[]);
+        let [keeper, finder] = [(); 2].map(|()| Start::awake(&pool));
+        let _sleeper = Start::asleep_in(&pool, 0);
+        keeper.as_worker(Pace::brief(), |worker, _| {
+            worker.found();
+            worker.follow_up(None, false);
+            let others = meanwhile(&pool, 1, |pool| drop(pool.registrar.turn()));
+            let finder = thread::spawn(move || finder.as_worker(Pace::new(), |worker, _| worker.found()));
+            assert!(worker.run_native());
+            others.into_iter().chain([finder]).for_each(|other| other.join().unwrap());
+            assert_eq!(variable.node().completed_version(), 1, "the next op may last");
+            assert!(worker.run_native());
+        });
+        assert_eq!(pool.registrar.pending(), 0);
+    });
+}
+
+/// A worker keeps no op as it goes on with one that a wait for all does not cover: the wait ends before that one does.
+#[test]
+fn what_a_wait_for_all_covers_is_not_kept_for_what_it_does_not() {
+    loom::model(|| {
+        let (pool, gate) = (pool(1), Gate::default());
+        let parker = Parker::new();
+        let waiter = Waiter::new(&parker);
+        push_payload(&pool.registrar, nothing);
+        pool.registrar.turn().catch_up();
+        push_fence(&pool.registrar, &waiter);
+        pool.registrar.turn().catch_up();
+        push_payload(&pool.registrar, gate.waits());
+        pool.registrar.turn().catch_up();
+        let worker = Start::awake(&pool);
+        let worker = thread::spawn(move || worker.work_at(Pace::brief(), 2));
+        assert!(waiter.sleep(&parker, None));
+        gate.open();
+        assert_eq!(worker.join().unwrap(), 2);
     });
 }
 

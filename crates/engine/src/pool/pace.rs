@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const OPS: u32 = 32;
 /// The least time of a long op.
 const LONG: Duration = Duration::from_micros(2);
-/// The longest time of an op for which a turn of its own is a good part of it.
+/// The longest time of an op for which a turn of its own costs more than it is worth to a worker that has nothing to do.
 const BRIEF: Duration = Duration::from_nanos(300);
 /// Pushes that a worker with something to run wants registered and not settled. Chains of long ops are worth
 /// following, which goes as far as they are registered. Short ones pay for it: an op registered long before it
@@ -52,7 +52,13 @@ impl Pace {
         }
     }
 
-    /// Whether ops are so short that several are better settled in one turn.
+    /// Whether a turn of its own is a good part of an op.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        self.is_long
+    }
+
+    /// Whether ops are so short that several are better settled in one turn, though another worker waits for what they make ready.
     #[inline]
     pub(super) fn is_brief(&self) -> bool {
         self.is_brief

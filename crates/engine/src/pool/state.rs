@@ -53,7 +53,7 @@ thread_cell! {
 impl Pool {
     pub(crate) fn new(policy: Policy, workers: usize, name: String, host: Arc<dyn Host>) -> Self {
         Self {
-            registrar: Registrar::new(|lane| policy.placement().order(lane)),
+            registrar: Registrar::new(|lane| policy.placement().order(lane), policy.placement().workers(0, workers)),
             host,
             placement: policy.placement(),
             lanes: (0..LANES).map(|_| OnceLock::new()).collect(),
@@ -86,11 +86,11 @@ impl Pool {
             let order = self.placement.order(number);
             let lane = Lane::new(number, order, self.placement.workers(number, self.workers));
             let end = usize::from(number) + 1;
-            // ORDERING: pairs with lanes(); lanes are made by pushes, before their ops are seen.
+            // ORDERING: pairs with lanes(); lanes are made by pushes, before their ops are seen. SeqCst: with has_other_lanes().
             while self.lanes_end.load(Ordering::Acquire) < end {
                 let now = self.lanes_end.load(Ordering::Acquire);
                 // ORDERING: as above.
-                let _ = self.lanes_end.compare_exchange(now, now.max(end), Ordering::AcqRel, Ordering::Acquire);
+                let _ = self.lanes_end.compare_exchange(now, now.max(end), Ordering::SeqCst, Ordering::Acquire);
             }
             lane
         })
@@ -107,6 +107,14 @@ impl Pool {
         // ORDERING: pairs with lane().
         let end = self.lanes_end.load(Ordering::Acquire);
         self.lanes[..end].iter().filter_map(OnceLock::get)
+    }
+
+    /// Whether there are other lanes than the first one.
+    #[inline]
+    pub(super) fn has_other_lanes(&self) -> bool {
+        // ORDERING: SeqCst: the look of a worker that keeps an op; pairs with lane(): the worker of a new lane looks at what is
+        // kept before it sleeps.
+        self.lanes_end.load(Ordering::SeqCst) > 1
     }
 
     /// The number of this engine for `op::current`.

@@ -56,8 +56,11 @@ impl Pool {
         if self.placement.is_inline() {
             return 0;
         }
-        if self.registrar.has_left() {
-            drop(self.try_turn()); // what a worker has left to a later turn is not yet known to be ready
+        // What finished ops make ready is known when they are settled.
+        if self.registrar.has_left()
+            && let Some(mut turn) = self.try_turn()
+        {
+            turn.settle_kept();
         }
         let lane = self.lane(self.placement.lane(device));
         let ready = self.registrar.has_news() || self.registrar.ready(lane.native_queue()) > 0;

@@ -12,19 +12,38 @@ impl Inbox {
     }
 
     /// Leaves a finished op. The caller tries to take the role next.
+    #[inline]
     pub(crate) fn put(&self, op: OpPtr) {
+        self.put_list(op.as_ptr(), op);
+    }
+
+    /// Leaves a list linked by `next`.
+    #[inline]
+    fn put_list(&self, first: *mut Op, last: OpPtr) {
         // ORDERING: a guess to start from.
         let mut head = self.0.load(Ordering::Relaxed);
         loop {
             // SAFETY: a finished op belongs to its finisher until it is in the inbox.
-            unsafe { (*op.as_ptr()).next = head };
+            unsafe { (*last.as_ptr()).next = head };
             // ORDERING: SeqCst on success: publishes the op (pairs with take()) and is the
             // finisher's half of the handshake with the role (see `sched`).
-            match self.0.compare_exchange_weak(head, op.as_ptr(), Ordering::SeqCst, Ordering::Relaxed) {
+            match self.0.compare_exchange_weak(head, first, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break full_fence_after_rmw(),
                 Err(now) => head = now,
             }
         }
+    }
+
+    /// Takes over all ops of another one. Answers whether there were any.
+    pub(crate) fn put_all(&self, other: &Self) -> bool {
+        let first = other.take();
+        let Some(mut last) = OpPtr::from_raw(first) else { return false };
+        // SAFETY: ops that were taken are the taker's until they are put again.
+        while let Some(next) = OpPtr::from_raw(unsafe { (*last.as_ptr()).next }) {
+            last = next;
+        }
+        self.put_list(first, last);
+        true
     }
 
     /// Takes everything: the first of a list linked by `next`, or null.

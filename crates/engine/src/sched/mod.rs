@@ -7,7 +7,7 @@
 //! | party | writes | with |
 //! |---|---|---|
 //! | pusher | one op into the slot of its ticket ([`ring`]) | one `fetch_add`, one release store |
-//! | finisher | its op into the [`inbox`], if it does not get the role | one compare-exchange |
+//! | finisher | its op into the [`inbox`], if it does not get the role; or into its own hand ([`hands`]) | one compare-exchange |
 //! | registrar | variables' queues, countdowns, the slab, ordered lanes | plain loads and stores |
 //!
 //! The registrar's role is one flag ([`turn`]). No push, no grant and no completion waits for it: a thread that does not
@@ -34,7 +34,7 @@
 //!
 //! [`full_fence_after_rmw`]: crate::sync::full_fence_after_rmw
 //!
-//! Ops that take less than a turn are left in the inbox without that try, while a worker searches: see `pool/sleep.md`.
+//! Ops that take less than a turn are kept by their worker, without that try, as long as nobody can tell: see `pool/sleep.md`.
 //!
 //! *A pushed op.* The pusher takes a ticket, then looks whether a worker is searching. A worker
 //! announces its sleep, then compares tickets with registrations; see `pool/sleep.md`.
@@ -45,6 +45,7 @@
 
 mod by_priority;
 mod epoch;
+mod hands;
 mod inbox;
 mod order;
 mod outbox;

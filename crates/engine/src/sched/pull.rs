@@ -22,6 +22,11 @@ pub(crate) trait Pull {
         true
     }
 
+    /// The puller's number among the workers that may keep finished ops.
+    fn hand(&self) -> Option<usize> {
+        None
+    }
+
     /// Takes a ready op.
     fn take(&mut self, op: OpPtr);
 

@@ -1,12 +1,13 @@
 //! The registrar: the work of one thread at a time, and the notes that the others leave for it. How the role is taken
 //! and given back is in `turn`.
 
+use super::hands::Hands;
 use super::inbox::Inbox;
 use super::order::Order;
 use super::queues::{QUEUES, Queues};
 use super::ring::Ring;
 use super::tracker::Tracker;
-use crate::op::{Chunk, Op, OpKind, OpPtr, Slab};
+use crate::op::{Chunk, Op, OpPtr, Slab};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell};
 use crate::var::Seat;
 
@@ -18,6 +19,7 @@ pub(crate) struct Registrar {
     /// Whether a lane draws among ready ops: it is to know all of them before each draw.
     pub(crate) draws: bool,
     pub(super) inbox: Inbox,
+    pub(super) hands: Hands,
     /// Settled ops with dropped payloads: their cells go back to the slab.
     pub(super) emptied: Inbox,
     pub(super) role: CachePadded<AtomicBool>,
@@ -36,8 +38,8 @@ pub(crate) struct Registrar {
 unsafe impl Sync for Registrar {}
 
 impl Registrar {
-    /// One with lanes that hand out ready ops in these orders.
-    pub(crate) fn new(order: impl Fn(u16) -> Order) -> Self {
+    /// One with lanes that hand out ready ops in these orders, and so many workers that may keep ops.
+    pub(crate) fn new(order: impl Fn(u16) -> Order, hands: usize) -> Self {
         let mut slab = Slab::new();
         slab.supply(Chunk::new());
         let ring = Ring::new(|| slab.take());
@@ -45,6 +47,7 @@ impl Registrar {
             ring,
             draws: order(0).draws(),
             inbox: Inbox::new(),
+            hands: Hands::new(hands),
             emptied: Inbox::new(),
             role: CachePadded(AtomicBool::new(false)),
             tracker: UnsafeCell::new(Tracker::new(slab, Queues::new(order))),
@@ -104,13 +107,42 @@ impl Registrar {
     /// Whether there is anything for the next holder to do.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        !self.inbox.is_empty() || !self.ring.is_idle()
+        self.has_left() || !self.ring.is_idle()
     }
 
-    /// Whether ops were left for the role's next holder.
+    /// Whether finished ops wait for the role's next holder.
     #[inline]
     pub(crate) fn has_left(&self) -> bool {
-        !self.inbox.is_empty()
+        !self.inbox.is_empty() || self.has_kept()
+    }
+
+    /// Whether workers keep finished ops.
+    #[inline]
+    pub(crate) fn has_kept(&self) -> bool {
+        !self.hands.are_empty()
+    }
+
+    /// Whether the worker of this number may keep ops.
+    #[inline]
+    pub(crate) fn has_hand(&self, worker: usize) -> bool {
+        worker < self.hands.count()
+    }
+
+    /// Keeps a finished op in a worker's hand. Answers whether it may stay there: no thread waits for the end of an op.
+    #[inline]
+    pub(crate) fn keep(&self, worker: usize, op: OpPtr) -> bool {
+        self.hands.keep(worker, op)
+    }
+
+    /// Leaves what a worker keeps to the role's next holder, as [`leave`](Self::leave) does. Answers whether there was anything.
+    #[inline]
+    pub(crate) fn leave_kept(&self, worker: usize) -> bool {
+        self.inbox.put_all(self.hands.of(worker))
+    }
+
+    /// The same, of all workers.
+    pub(crate) fn leave_all_kept(&self) {
+        (0..self.hands.count()).for_each(|worker| _ = self.leave_kept(worker));
     }
 
     /// Leaves an op for the role's next holder, the caller if no other comes: see [`drive`](Self::drive).
@@ -166,20 +198,19 @@ impl Registrar {
         Some(op)
     }
 
+    /// Settles what the worker of this number keeps, and what one of the others does, the next one each time; without a number what all
+    /// keep.
     #[inline]
-    pub(super) fn settle_inbox(&self, tracker: &mut Tracker, seat: &Seat) {
-        let mut at = self.inbox.take();
-        while let Some(op) = OpPtr::from_raw(at) {
-            // SAFETY: ops in the inbox are the registrar's.
-            let kind = unsafe {
-                at = (*at).next;
-                (*op.as_ptr()).kind
-            };
-            match kind {
-                OpKind::Part => tracker.queues.insert(op, |_, _| false),
-                OpKind::Replay => tracker.settle_ports(seat, op),
-                _ => tracker.settle(seat, op, true),
-            }
+    pub(super) fn settle_hands(&self, own: Option<usize>, tracker: &mut Tracker, seat: &Seat) {
+        let count = self.hands.count();
+        let Some(own) = own else {
+            (0..count).for_each(|hand| tracker.settle_all(seat, self.hands.of(hand)));
+            return;
+        };
+        tracker.settle_all(seat, self.hands.of(own));
+        tracker.other_hand = if tracker.other_hand + 1 < count { tracker.other_hand + 1 } else { 0 };
+        if tracker.other_hand != own {
+            tracker.settle_all(seat, self.hands.of(tracker.other_hand));
         }
     }
 

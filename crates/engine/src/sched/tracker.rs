@@ -1,6 +1,7 @@
 //! The registrar's own state: countdowns, failures, epochs, the slab.
 
 use super::epoch::Epochs;
+use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::queues::Queues;
 use super::replays::Granted;
@@ -61,6 +62,10 @@ pub(crate) struct Tracker {
     pub(super) granted: Granted,
     /// Accesses of the op that was taken in last: the next ones may have as many.
     pub(super) accesses: usize,
+    /// The worker that kept what was settled beside the last worker's own.
+    pub(super) other_hand: usize,
+    /// Whether keepers were told that a thread waits for the end of an op.
+    pub(super) told_awaited: bool,
 }
 
 /// Why a ready op must not run.
@@ -93,6 +98,8 @@ impl Tracker {
             failed_variables: 0,
             granted: Granted::new(),
             accesses: 0,
+            other_hand: 0,
+            told_awaited: false,
         }
     }
 
@@ -237,6 +244,24 @@ impl Tracker {
         self.leave(seat, op.as_ptr(), failure.as_ref().map_or(Settled::Done, Settled::Failed), late);
         // SAFETY: the op is settled and its payload was run.
         unsafe { self.free(op.as_ptr()) };
+    }
+
+    /// Settles all ops that lie in this place.
+    #[inline]
+    pub(super) fn settle_all(&mut self, seat: &Seat, place: &Inbox) {
+        let mut at = place.take();
+        while let Some(op) = OpPtr::from_raw(at) {
+            // SAFETY: ops that were taken out of there are the registrar's.
+            let kind = unsafe {
+                at = (*at).next;
+                (*op.as_ptr()).kind
+            };
+            match kind {
+                OpKind::Part => self.queues.insert(op, |_, _| false),
+                OpKind::Replay => self.settle_ports(seat, op),
+                _ => self.settle(seat, op, true),
+            }
+        }
     }
 
     /// Counts a user's op out and leaves its variables.

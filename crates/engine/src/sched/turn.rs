@@ -81,8 +81,12 @@ impl Registrar {
     pub(crate) fn drive(&self, mut finished: Option<OpPtr>, pull: &mut impl Pull) {
         loop {
             let Some(mut turn) = self.try_turn() else {
-                let Some(op) = finished.take() else { return };
-                self.inbox.put(op);
+                let kept = pull.hand().is_some_and(|hand| self.leave_kept(hand));
+                match finished.take() {
+                    Some(op) => self.inbox.put(op),
+                    None if !kept => return,
+                    None => {}
+                }
                 continue; // the holder may have looked before: try once more, now that it is visible
             };
             turn.work(finished.take(), pull);
@@ -111,7 +115,8 @@ impl Turn<'_> {
         if let Some(op) = finished {
             tracker.settle(seat, op, false);
         }
-        registrar.settle_inbox(tracker, seat);
+        registrar.settle_hands(pull.hand(), tracker, seat);
+        tracker.settle_all(seat, &registrar.inbox);
         // Where priorities count, the next op is chosen below.
         let late = registrar.chooses_late();
         tracker.sort(seat, |queue, op| !late && pull.take_over(queue, op));
@@ -161,7 +166,8 @@ impl Turn<'_> {
                 None => yield_now(),
             }
         }
-        registrar.settle_inbox(tracker, seat);
+        registrar.settle_hands(None, tracker, seat);
+        tracker.settle_all(seat, &registrar.inbox);
         tracker.queues.set_ordered(registrar.is_ordered());
         tracker.sort(seat, |_, _| false);
         registrar.publish(tracker);
@@ -200,11 +206,39 @@ impl Turn<'_> {
         }
     }
 
+    /// Tells the workers that keep finished ops whether a thread waits for the end of one, and settles what they kept before.
+    #[inline]
+    fn tell_keepers(&mut self) {
+        let registrar = self.registrar;
+        let (tracker, _) = self.parts();
+        let awaited = tracker.awaits_op();
+        if awaited == tracker.told_awaited {
+            return;
+        }
+        tracker.told_awaited = awaited;
+        registrar.hands.set_awaited(awaited);
+        if awaited {
+            self.settle_kept();
+        }
+    }
+
+    /// Settles what workers keep.
+    pub(crate) fn settle_kept(&mut self) {
+        let registrar = self.registrar;
+        let (tracker, seat) = self.parts();
+        if registrar.has_kept() {
+            registrar.settle_hands(None, tracker, seat);
+            tracker.sort(seat, |_, _| false);
+            registrar.publish(tracker);
+        }
+    }
+
     /// Gives the role back. Answers the work for now, unless it is to be left to others, and whether the slab wants a
     /// chunk.
     #[inline]
     fn give_back(&mut self, deliver: bool) -> (Option<Outbox>, bool) {
         let registrar = self.registrar;
+        self.tell_keepers();
         let (tracker, _) = self.parts();
         let mut at = registrar.emptied.take();
         while !at.is_null() {

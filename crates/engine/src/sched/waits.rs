@@ -25,7 +25,13 @@ impl Tracker {
 
     /// Whether a thread waits for something, or ops that have not started are to end.
     pub(super) fn is_awaited(&self) -> bool {
-        self.probes > 0 || self.epochs.are_awaited() || !self.room.is_empty() || self.cancelling
+        self.awaits_op() || self.epochs.are_awaited() || self.cancelling
+    }
+
+    /// Whether a thread waits for the end of some ops, whatever other ops do.
+    #[inline]
+    pub(super) fn awaits_op(&self) -> bool {
+        self.probes > 0 || !self.room.is_empty()
     }
 
     pub(super) fn answer(&mut self, seat: &Seat, op: OpPtr) {

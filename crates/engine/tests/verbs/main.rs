@@ -12,6 +12,7 @@ mod errors;
 #[path = "../gate/mod.rs"]
 mod gate;
 mod issuing;
+mod kept;
 mod lent;
 mod limits;
 mod policies;

@@ -30,6 +30,7 @@ impl Worker<'_> {
         if let Some(op) = self.next.take() {
             self.native.push(op); // it is not to be run inside
         }
+        self.settle_kept(); // a batch may last
         let host = Arc::clone(&self.pool.host);
         let mut inside = Duration::ZERO;
         host.enter(&mut || {

@@ -156,33 +156,54 @@ impl Worker<'_> {
         self.found();
         let finished = if self.lane.order.draws() { self.run_drawn(op) } else { self.run(op) };
         self.pace.count();
-        if !self.leave(finished) {
+        if !self.keep(finished) {
             self.follow_up(finished, false);
         }
         true
     }
 
-    /// Leaves an op that has run in the inbox, to be settled with others, if the next op is at hand, ops are short, and
-    /// another worker searches: it settles this one if the next op should turn out long after all; see `sleep.md`.
-    /// Answers whether it did.
+    /// Keeps an op that has run, to be settled with others, if another op is at hand and ops are short; see `sleep.md`. Answers
+    /// whether it did.
     #[inline]
-    fn leave(&mut self, finished: Option<OpPtr>) -> bool {
-        let registrar = &self.pool.registrar;
-        let Some(op) = finished else { return false };
-        if !self.pace.is_brief()
-            || self.native.is_empty()
-            || self.lane.order.is_one_by_one()
-            || registrar.chooses_each()
-            || !self.lane.has_searcher()
-        {
+    fn keep(&mut self, finished: Option<OpPtr>) -> bool {
+        let (Some(op), Some(hand)) = (finished, self.hand()) else { return false };
+        // SAFETY: it has run on this thread, and is not settled.
+        let (epoch, has_failed) = unsafe { ((*op.as_ptr()).epoch, (*op.as_ptr()).failure.is_some()) };
+        if has_failed || !self.has_reason_to_keep() {
+            return false;
+        }
+        self.next = self.native.pop();
+        // SAFETY: it is in this worker's hands.
+        if self.next.is_none_or(|next| unsafe { (*next.as_ptr()).epoch } != epoch) {
             return false;
         }
         self.chained = 0;
-        registrar.leave(op);
-        if !self.lane.has_searcher() {
+        let may_stay = self.pool.registrar.keep(hand, op) && !self.lane.wants_waking() && !self.pool.has_other_lanes();
+        if !may_stay {
             self.follow_up(None, false);
         }
         true
+    }
+
+    /// Whether a turn costs more than it is worth: to a worker that has nothing to do, if there is one.
+    #[inline]
+    fn has_reason_to_keep(&self) -> bool {
+        (self.pace.is_brief() || !(self.pace.is_long() || self.lane.has_searcher()))
+            && !self.lane.order.is_one_by_one()
+            && !self.pool.registrar.chooses_each()
+    }
+
+    /// Has settled what it keeps, by another thread if that one has the role.
+    fn settle_kept(&self) {
+        if self.hand().is_some_and(|hand| self.pool.registrar.leave_kept(hand)) {
+            self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
+        }
+    }
+
+    /// Its number among the workers that may keep finished ops.
+    #[inline]
+    fn hand(&self) -> Option<usize> {
+        (self.lane.number == 0 && self.pool.registrar.has_hand(self.seat_number)).then_some(self.seat_number)
     }
 
     #[inline]
@@ -236,10 +257,11 @@ impl Worker<'_> {
             (PULL, CHAIN)
         };
         let wanted = if has_other { 0 } else { pull };
-        let chained = self.chained;
+        let (chained, hand) = (self.chained, self.hand());
         let (next, pace, insists) = (&mut self.next, &self.pace, self.hold.insists() || self.pool.is_stopping());
         let chained_now = &mut self.chained;
-        let mut pull = IntoWorker { queue, next, chained: chained_now, deque, wanted, has_other, chain, pace, insists };
+        let mut pull =
+            IntoWorker { queue, next, chained: chained_now, deque, wanted, has_other, hand, chain, pace, insists };
         self.pool.take_turn(self.lane, finished, &mut pull);
         if self.chained == chained {
             self.chained = 0;
@@ -283,7 +305,7 @@ impl Worker<'_> {
     /// would travel for nothing.
     #[inline]
     fn dozes(&mut self) -> Option<Duration> {
-        if self.searching { self.doze.next(self.pool.registrar.settled()) } else { None }
+        if self.searching { self.doze.next(|| self.pool.registrar.settled()) } else { None }
     }
 
     /// It has something to do now.
@@ -300,11 +322,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Counts no more as searching. Answers whether it was the last one; then the ops left to searchers are settled.
+    /// Counts no more as searching. Answers whether it was the last one; then the ops that others keep as it searches are settled.
     fn end_search(&self) -> bool {
         let last = self.lane.end_search();
-        if last && self.pool.registrar.has_left() {
-            self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
+        if last {
+            self.pool.registrar.leave_all_kept();
+            if self.pool.registrar.has_left() {
+                self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
+            }
         }
         last
     }

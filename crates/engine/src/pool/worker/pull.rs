@@ -15,6 +15,8 @@ pub(super) struct IntoWorker<'a> {
     pub(super) deque: &'a Deque<OpPtr>,
     pub(super) wanted: usize,
     pub(super) has_other: bool,
+    /// Its number among the workers that may keep finished ops.
+    pub(super) hand: Option<usize>,
     /// Ops in a row that may be taken over.
     pub(super) chain: u32,
     pub(super) pace: &'a Pace,
@@ -46,6 +48,11 @@ impl Pull for IntoWorker<'_> {
     #[inline]
     fn insists(&self) -> bool {
         self.insists
+    }
+
+    #[inline]
+    fn hand(&self) -> Option<usize> {
+        self.hand
     }
 
     #[inline]

@@ -1,0 +1,139 @@
+//! Workers keep short ops that have run, to settle several at a time: nobody can tell, however long the next op takes.
+
+use crate::{Answer, Watchdog, engine, nothing, occupy, stealing, waiting};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use weft_engine::{Engine, OpContext, Policy, Variable};
+
+/// Short ops, more than a worker takes to know that they are short.
+const SHORT_OPS: usize = 150;
+/// More than it pulls at a time.
+const PULLED: usize = 20;
+
+/// Runs short ops on one worker, one of which changes the variable that `ask` is given, and then an op that lasts until `ask` has
+/// returned. Ops lie in the worker's hands in all ways. Another worker is busy all the time.
+fn before_a_long_op(ask: impl Fn(&Engine, &Variable)) {
+    for policy in [Policy::WorkStealing, Policy::PerDevice] {
+        for more in 0..PULLED {
+            let engine = engine(policy, 2);
+            let busy = occupy(&engine, &engine.new_variable(None));
+            let (variable, end) = (engine.new_variable(None), short_ops(&engine, more));
+            engine.op(nothing).mutate(&variable).push().expect("an open engine");
+            let hold = hold(&engine);
+            drop(end);
+            ask(&engine, &variable);
+            drop(hold);
+            drop(busy);
+            engine.wait_for_all().expect("no op fails");
+        }
+    }
+}
+
+/// Pushes short ops behind one that lasts until the answered handle is dropped.
+fn short_ops(engine: &Engine, more: usize) -> Sender<()> {
+    let release = occupy(engine, &engine.new_variable(None));
+    for _ in 0..SHORT_OPS + more {
+        engine.op(nothing).push().expect("an open engine");
+    }
+    release
+}
+
+/// Pushes an op that lasts until the answered handle is dropped.
+fn hold(engine: &Engine) -> Sender<()> {
+    let (release, released) = channel::<()>();
+    let hold = move |_: &mut OpContext<'_>| -> Answer {
+        let _ = released.recv();
+        Ok(())
+    };
+    engine.op(hold).push().expect("an open engine");
+    release
+}
+
+#[test]
+fn who_waits_for_a_variable_is_answered() {
+    let _watchdog = Watchdog::new("who waits for a variable is answered");
+    before_a_long_op(|engine, variable| engine.wait_for_var(variable).expect("no op fails"));
+    before_a_long_op(|engine, variable| engine.wait_to_write(variable).expect("no op fails"));
+}
+
+#[test]
+fn who_asks_again_and_again_is_answered() {
+    let _watchdog = Watchdog::new("who asks again and again is answered");
+    before_a_long_op(|engine, variable| {
+        while !engine.is_done(variable).expect("a variable of this engine") {
+            thread::yield_now();
+        }
+    });
+    before_a_long_op(|engine, variable| {
+        while engine.is_in_use(variable).expect("a variable of this engine") {
+            thread::yield_now();
+        }
+    });
+    before_a_long_op(|engine, _| {
+        while engine.stats().pending > 2 {
+            thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn a_wait_for_all_covers_what_was_pushed_before() {
+    let _watchdog = Watchdog::new("a wait for all covers what was pushed before");
+    for more in 0..PULLED {
+        let engine = stealing(2);
+        let ends = [occupy(&engine, &engine.new_variable(None)), short_ops(&engine, more)];
+        let waits = engine.clone();
+        let (begun, waiter) = waiting(move |wait| waits.wait_for_all_with(wait));
+        begun.recv().expect("the wait begins");
+        let holds = [hold(&engine), hold(&engine)]; // one for each worker
+        drop(ends);
+        waiter.join().expect("no panic").expect("no op fails");
+        drop(holds);
+        engine.wait_for_all().expect("no op fails");
+    }
+}
+
+/// The long op waits itself.
+#[test]
+fn what_an_op_waits_for_is_settled_by_itself() {
+    let _watchdog = Watchdog::new("what an op waits for is settled by itself");
+    for more in 0..PULLED {
+        let engine = stealing(2);
+        let busy = occupy(&engine, &engine.new_variable(None));
+        let (variable, end) = (engine.new_variable(None), short_ops(&engine, more));
+        engine.op(nothing).mutate(&variable).push().expect("an open engine");
+        let inside = engine.clone();
+        let waits = move |_: &mut OpContext<'_>| -> Answer {
+            inside.wait_for_var(&variable).map_err(|error| weft_engine::Cause::Error(error.into()))
+        };
+        let last = engine.new_variable(None);
+        engine.op(waits).mutate(&last).push().expect("an open engine");
+        drop(end);
+        engine.wait_for_var(&last).expect("no op fails");
+        drop(busy);
+        engine.wait_for_all().expect("no op fails");
+    }
+}
+
+/// Another worker runs what the kept op makes ready.
+#[test]
+fn what_it_makes_ready_runs_beside_the_long_op() {
+    let _watchdog = Watchdog::new("what it makes ready runs beside the long op");
+    for more in 0..PULLED {
+        let engine = stealing(2);
+        let (variable, end) = (engine.new_variable(None), short_ops(&engine, more));
+        let (other, (ran, has_run)) = (occupy(&engine, &engine.new_variable(None)), channel());
+        engine.op(nothing).mutate(&variable).push().expect("an open engine");
+        let hold = hold(&engine);
+        let last = move |_: &mut OpContext<'_>| -> Answer {
+            ran.send(()).expect("the test waits for it");
+            Ok(())
+        };
+        engine.op(last).mutate(&variable).push().expect("an open engine");
+        drop(end);
+        drop(other);
+        has_run.recv().expect("it runs before the long op ends");
+        drop(hold);
+        engine.wait_for_all().expect("no op fails");
+    }
+}
