@@ -49,7 +49,7 @@
 //!
 //! Steps may follow each other in their recorded order, which takes no counting: 5 ns a step instead of 15 or more. A call is run so
 //! if its push says so; or if all steps are plain, and no steps that may be ready together are worth a second worker, as the times of
-//! earlier runs show. The latter is decided when all ports are granted, and no step was taken before: else a step that waits for its
+//! earlier runs show; where these do not tell, calls are tried both ways (`trial`). That is decided when all ports are granted, and no step was taken before: else a step that waits for its
 //! port would hold up others, for which the port may be granted. A worker goes on from step to step as long as nothing has failed;
 //! behind a failure each step is taken by itself, and asked for what it needs.
 //!
@@ -75,6 +75,7 @@ mod binding;
 mod builder;
 mod call;
 mod calls;
+mod clock;
 mod failures;
 mod handoff;
 mod inline;
@@ -86,6 +87,7 @@ mod shape;
 mod slots;
 mod state;
 mod step;
+mod trial;
 
 pub(crate) use batch::{BATCH, Batch, Wanted};
 pub(crate) use binding::{Bound, Clash};

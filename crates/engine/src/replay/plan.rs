@@ -2,31 +2,42 @@
 
 use super::ahead::fetch;
 use super::calls::Spare;
+use super::clock;
 use super::once::Once;
 use super::shape::{Rows, Shape};
 use super::slots::Slots;
 use super::step::ErasedStep;
+use super::trial::{Trial, Way};
 use super::{Failures, Outcome};
 use crate::failure::Place;
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::AccessKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The assumed cost of an untimed step: long enough to be shared with other workers.
 const UNKNOWN: u32 = 10_000;
 /// Runs with timed steps: the first ones, and then one of so many.
-const TIMED_FIRST: u32 = 2;
+pub(super) const TIMED_FIRST: u32 = 2;
 const TIMED_OF: u32 = 64;
 
 /// A step that is so long goes alone.
 pub(super) const LONG: u64 = 2_000;
 /// The ready steps are worth a second worker that waits for some if they take so long, and each of them so long.
 pub(super) const HANDED: u64 = 500;
-pub(super) const HANDED_EACH: u64 = 65;
+pub(super) const HANDED_EACH: u64 = 45;
+/// Steps that take longer are shared, and calls that take longer: trying them one by one would hold up whoever waits.
+const TRIED_EACH: u64 = 4_000;
+const TRIED: u64 = 10_000_000;
 
 /// Nanoseconds that it saves to run a step right behind another one: it need not be counted.
 const COUNTED: u64 = 8;
+
+/// See [`Plan::judge`].
+const SHARED: u32 = 0;
+const ONE_BY_ONE: u32 = 1;
+const UNCLEAR: u32 = 2;
 
 /// Where a step with a cell runs.
 #[derive(Debug, Clone, Copy)]
@@ -125,11 +136,14 @@ pub(crate) struct Plan {
     /// Empty if no step has one.
     pub(super) priorities: Box<[i32]>,
     estimates: Box<[AtomicU32]>,
+    /// Nanoseconds that the clock adds to a step's time.
+    look: u32,
     runs: AtomicU32,
     /// Steps by the number of steps on the longest way to them: those of a row may be ready together.
     levels: Rows,
-    /// Whether none of them are worth a second worker.
-    brief: AtomicBool,
+    /// What their times say: [`SHARED`], [`ONE_BY_ONE`], or nothing, and a trial decides.
+    verdict: AtomicU32,
+    trial: Trial,
     pub(crate) celled: Box<[Celled]>,
     /// By step; empty if no step has a cell.
     pub(super) cell_of: Box<[u32]>,
@@ -226,11 +240,13 @@ impl Plan {
             sequential: Once::new(),
             users: users.into(),
             estimates: costs.iter().map(|&cost| AtomicU32::new(if cost == 0 { UNKNOWN } else { cost })).collect(),
+            look: clock::look(),
             costs: costs.into(),
             priorities: priorities.into(),
             runs: AtomicU32::new(0),
             levels,
-            brief: AtomicBool::new(false),
+            verdict: AtomicU32::new(SHARED),
+            trial: Trial::new(),
             celled: celled.into(),
             cell_of: cell_of.into(),
             lane,
@@ -300,30 +316,49 @@ impl Plan {
         self.always_run[step as usize]
     }
 
-    /// Whether no steps that may be ready together are worth a second worker, as the last run that was timed has shown: then steps may
-    /// as well follow each other one by one, which takes no counting. The graph for that is there.
+    /// The way of the run of this number. One by one takes no counting, and is possible once the graph for it is there.
     #[inline]
-    pub(super) fn goes_one_by_one(&self) -> bool {
+    pub(super) fn way(&self, run: u32) -> Way {
         // ORDERING: a guess.
-        self.brief.load(Ordering::Relaxed) && self.sequential.get().is_some()
+        let way = match self.verdict.load(Ordering::Relaxed) {
+            SHARED => Way { one_by_one: false, is_tried: false },
+            ONE_BY_ONE => Way { one_by_one: true, is_tried: false },
+            _ => self.trial.way(run),
+        };
+        let is_possible = !way.one_by_one || self.sequential.get().is_some();
+        if is_possible { way } else { Way { one_by_one: false, is_tried: false } }
     }
 
-    /// Makes that graph, if calls are to go by it. No role is to be held, as it takes as long as the plan has steps.
+    /// Notes how long a run took that was tried.
+    pub(super) fn note_run(&self, one_by_one: bool, took: Duration) {
+        self.trial.note(one_by_one, took);
+    }
+
+    /// Makes that graph, if calls may go by it. No role is to be held, as it takes as long as the plan has steps.
     pub(crate) fn prepare(&self) {
         // ORDERING: as above.
-        if self.brief.load(Ordering::Relaxed) {
+        if self.verdict.load(Ordering::Relaxed) != SHARED {
             let _ = self.sequential();
         }
     }
 
-    /// Looks at the times of its steps. A little that a second worker could take over is less than all save one by one.
+    /// Looks at the times of its steps. If no steps that may be ready together are worth a second worker, they go one by one; a little
+    /// that such a worker could take over is less than all save by that.
     pub(super) fn judge(&self) {
-        let shared = || (0..self.levels.count()).map(|level| self.shared_time(self.levels.of(level))).sum::<u64>();
-        let is_brief = self.celled.is_empty()
-            && self.priorities.is_empty()
-            && shared() < HANDED.max(COUNTED * u64::from(self.step_count()));
+        let count = u64::from(self.step_count());
+        let verdict = if !self.celled.is_empty() || !self.priorities.is_empty() {
+            SHARED
+        } else {
+            let shared: u64 = (0..self.levels.count()).map(|level| self.shared_time(self.levels.of(level))).sum();
+            let all: u64 = (0..self.step_count()).map(|step| u64::from(self.estimate(step))).sum();
+            match () {
+                () if shared < HANDED.max(COUNTED * count) => ONE_BY_ONE,
+                () if all < TRIED && all < TRIED_EACH * count => UNCLEAR,
+                () => SHARED,
+            }
+        };
         // ORDERING: as above.
-        self.brief.store(is_brief, Ordering::Relaxed);
+        self.verdict.store(verdict, Ordering::Relaxed);
     }
 
     /// How long those of these steps take that are worth a second worker, if all are ready together.
@@ -350,8 +385,9 @@ impl Plan {
         self.estimates[step as usize].load(Ordering::Relaxed)
     }
 
-    /// Notes how long a step took. The time of others on the processor meanwhile counts little.
-    pub(crate) fn note_time(&self, step: u32, nanoseconds: u32) {
+    /// Notes how long a step took, the looks at the clock included. The time of others on the processor meanwhile counts little.
+    pub(crate) fn note_time(&self, step: u32, took: Duration) {
+        let nanoseconds = u32::try_from(took.as_nanos()).unwrap_or(u32::MAX).saturating_sub(self.look);
         let before = self.estimate(step);
         let now = match before {
             UNKNOWN => nanoseconds,
@@ -362,11 +398,11 @@ impl Plan {
         self.estimates[step as usize].store(now, Ordering::Relaxed);
     }
 
-    /// Whether the steps of the run that begins are to be timed.
-    pub(super) fn is_timed(&self) -> bool {
+    /// Counts a run that begins. Answers its number, and whether its steps are to be timed.
+    pub(super) fn begin_run(&self) -> (u32, bool) {
         // ORDERING: a count alone.
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
-        run < TIMED_FIRST || run.is_multiple_of(TIMED_OF)
+        (run, run < TIMED_FIRST || run.is_multiple_of(TIMED_OF))
     }
 
     /// A step's record in a trace.

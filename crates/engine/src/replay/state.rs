@@ -6,6 +6,7 @@ use super::handoff::HELD;
 use super::plan::{HANDED, HANDED_EACH, LONG};
 use super::ready::Ready;
 use super::shape::{FEW, Shape};
+use super::trial::Way;
 use super::{Call, Ended, Failures, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::OpFlags;
@@ -14,6 +15,7 @@ use crate::random::{below, number};
 use crate::trace::Ran;
 use std::ptr;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Time that the steps of a batch may take together, so that others do not wait long for steps in a worker's hands.
 const BATCH_TIME: u64 = 4_000;
@@ -66,6 +68,9 @@ pub(super) struct State {
     call: *const Call,
     sequential: bool,
     timed: bool,
+    way: Way,
+    /// When the call began, with all its ports granted, if it is tried.
+    tried: Option<Instant>,
     /// Nodes that are not done.
     remaining: u32,
     /// Steps in the hands of workers: a guess.
@@ -91,6 +96,8 @@ impl State {
             call: ptr::null(),
             sequential: false,
             timed: false,
+            way: Way { one_by_one: false, is_tried: false },
+            tried: None,
             remaining: 0,
             taken: 0,
             ports_granted: 0,
@@ -186,8 +193,11 @@ impl State {
         }
         // Nothing but the start is done.
         let is_new = self.remaining == plan.start() && self.ports_granted == plan.port_count();
-        if is_new && self.taken == 0 && !self.sequential && plan.goes_one_by_one() && wanted.goes_by_time() {
-            self.begin_anew(instance, todo);
+        if is_new && self.taken == 0 && wanted.goes_by_time() && !self.call().sequential {
+            if self.way.one_by_one && !self.sequential {
+                self.begin_anew(instance, todo);
+            }
+            self.tried = self.way.is_tried.then(Instant::now);
         }
     }
 
@@ -232,12 +242,14 @@ impl State {
         let plan = instance.plan();
         self.call = instance.call_that_begins();
         let traced = self.call().traced;
-        let sequential = self.call().sequential || (free && plan.goes_one_by_one());
+        let run;
+        (run, self.timed) = plan.begin_run();
+        (self.way, self.tried) = (plan.way(run), None);
+        let sequential = self.call().sequential || (free && self.way.one_by_one);
         if sequential != self.sequential {
             self.go_by(instance, sequential);
         }
         (self.remaining, self.taken, self.ports_granted) = (plan.start() + 1, 0, 0);
-        self.timed = plan.is_timed();
         self.ran = traced.then(|| Ran::begin(u16::MAX));
     }
 
@@ -523,6 +535,11 @@ impl State {
     fn end(&mut self, plan: &Plan, todo: &mut Todo) {
         if self.timed {
             plan.judge();
+        }
+        if let Some(began) = self.tried.take()
+            && self.failures.is_empty()
+        {
+            plan.note_run(self.sequential, began.elapsed());
         }
         if let Some(mut ran) = self.ran.take() {
             ran.prolong();
