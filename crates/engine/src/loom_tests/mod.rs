@@ -3,6 +3,7 @@
 //! `.ci/run loom` runs them. A protocol's tables are in its own module; here are the models that
 //! fail if they are wrong. The models of sleep are in `pool::worker`, whose inside they need.
 
+mod hands;
 mod inline;
 mod registrar;
 mod replay;

@@ -11,15 +11,15 @@ impl Inbox {
         Self(CachePadded(AtomicPtr::new(ptr::null_mut())))
     }
 
-    /// Leaves a finished op. The caller tries to take the role next.
+    /// Leaves a finished op. The caller tries to take the role next. Answers whether there was none.
     #[inline]
-    pub(crate) fn put(&self, op: OpPtr) {
-        self.put_list(op.as_ptr(), op);
+    pub(crate) fn put(&self, op: OpPtr) -> bool {
+        self.put_list(op.as_ptr(), op)
     }
 
-    /// Leaves a list linked by `next`.
+    /// Leaves a list linked by `next`, likewise.
     #[inline]
-    fn put_list(&self, first: *mut Op, last: OpPtr) {
+    fn put_list(&self, first: *mut Op, last: OpPtr) -> bool {
         // ORDERING: a guess to start from.
         let mut head = self.0.load(Ordering::Relaxed);
         loop {
@@ -28,15 +28,17 @@ impl Inbox {
             // ORDERING: SeqCst on success: publishes the op (pairs with take()) and is the
             // finisher's half of the handshake with the role (see `sched`).
             match self.0.compare_exchange_weak(head, first, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => break full_fence_after_rmw(),
+                Ok(_) => {
+                    full_fence_after_rmw();
+                    return head.is_null();
+                }
                 Err(now) => head = now,
             }
         }
     }
 
-    /// Takes over all ops of another one. Answers whether there were any.
-    pub(crate) fn put_all(&self, other: &Self) -> bool {
-        let first = other.take();
+    /// Leaves the ops of a list that was taken from another one. Answers whether there were any.
+    pub(crate) fn put_taken(&self, first: *mut Op) -> bool {
         let Some(mut last) = OpPtr::from_raw(first) else { return false };
         // SAFETY: ops that were taken are the taker's until they are put again.
         while let Some(next) = OpPtr::from_raw(unsafe { (*last.as_ptr()).next }) {

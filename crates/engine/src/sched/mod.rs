@@ -61,6 +61,8 @@ mod unreported;
 mod waits;
 mod walk;
 
+#[cfg(all(test, loom))]
+pub(crate) use hands::Hands;
 pub(crate) use order::Order;
 pub(crate) use pull::{Pull, PullNothing};
 pub(crate) use queues::{LANES, queue_of};

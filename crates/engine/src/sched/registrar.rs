@@ -125,7 +125,7 @@ impl Registrar {
     /// Whether the worker of this number may keep ops.
     #[inline]
     pub(crate) fn has_hand(&self, worker: usize) -> bool {
-        worker < self.hands.count()
+        self.hands.has(worker)
     }
 
     /// Keeps a finished op in a worker's hand. Answers whether it may stay there: no thread waits for the end of an op.
@@ -137,12 +137,12 @@ impl Registrar {
     /// Leaves what a worker keeps to the role's next holder, as [`leave`](Self::leave) does. Answers whether there was anything.
     #[inline]
     pub(crate) fn leave_kept(&self, worker: usize) -> bool {
-        self.inbox.put_all(self.hands.of(worker))
+        self.inbox.put_taken(self.hands.take(worker))
     }
 
     /// The same, of all workers.
     pub(crate) fn leave_all_kept(&self) {
-        (0..self.hands.count()).for_each(|worker| _ = self.leave_kept(worker));
+        self.hands.keepers().for_each(|worker| _ = self.leave_kept(worker));
     }
 
     /// Leaves an op for the role's next holder, the caller if no other comes: see [`drive`](Self::drive).
@@ -202,15 +202,14 @@ impl Registrar {
     /// keep.
     #[inline]
     pub(super) fn settle_hands(&self, own: Option<usize>, tracker: &mut Tracker, seat: &Seat) {
-        let count = self.hands.count();
         let Some(own) = own else {
-            (0..count).for_each(|hand| tracker.settle_all(seat, self.hands.of(hand)));
+            self.hands.keepers().for_each(|keeper| tracker.settle_all(seat, self.hands.take(keeper)));
             return;
         };
-        tracker.settle_all(seat, self.hands.of(own));
-        tracker.other_hand = if tracker.other_hand + 1 < count { tracker.other_hand + 1 } else { 0 };
-        if tracker.other_hand != own {
-            tracker.settle_all(seat, self.hands.of(tracker.other_hand));
+        tracker.settle_all(seat, self.hands.take(own));
+        if let Some(keeper) = self.hands.keeper_behind(tracker.last_keeper) {
+            tracker.last_keeper = keeper;
+            tracker.settle_all(seat, self.hands.take(keeper));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The registrar's own state: countdowns, failures, epochs, the slab.
 
 use super::epoch::Epochs;
-use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::queues::Queues;
 use super::replays::Granted;
@@ -62,8 +61,8 @@ pub(crate) struct Tracker {
     pub(super) granted: Granted,
     /// Accesses of the op that was taken in last: the next ones may have as many.
     pub(super) accesses: usize,
-    /// The worker that kept what was settled beside the last worker's own.
-    pub(super) other_hand: usize,
+    /// The worker that kept what was settled last beside a worker's own.
+    pub(super) last_keeper: usize,
     /// Whether keepers were told that a thread waits for the end of an op.
     pub(super) told_awaited: bool,
 }
@@ -98,7 +97,7 @@ impl Tracker {
             failed_variables: 0,
             granted: Granted::new(),
             accesses: 0,
-            other_hand: 0,
+            last_keeper: 0,
             told_awaited: false,
         }
     }
@@ -246,10 +245,10 @@ impl Tracker {
         unsafe { self.free(op.as_ptr()) };
     }
 
-    /// Settles all ops that lie in this place.
+    /// Settles the ops of a list that was taken from an inbox or a hand.
     #[inline]
-    pub(super) fn settle_all(&mut self, seat: &Seat, place: &Inbox) {
-        let mut at = place.take();
+    pub(super) fn settle_all(&mut self, seat: &Seat, first: *mut Op) {
+        let mut at = first;
         while let Some(op) = OpPtr::from_raw(at) {
             // SAFETY: ops that were taken out of there are the registrar's.
             let kind = unsafe {

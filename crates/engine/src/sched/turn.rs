@@ -83,7 +83,7 @@ impl Registrar {
             let Some(mut turn) = self.try_turn() else {
                 let kept = pull.hand().is_some_and(|hand| self.leave_kept(hand));
                 match finished.take() {
-                    Some(op) => self.inbox.put(op),
+                    Some(op) => _ = self.inbox.put(op),
                     None if !kept => return,
                     None => {}
                 }
@@ -116,7 +116,7 @@ impl Turn<'_> {
             tracker.settle(seat, op, false);
         }
         registrar.settle_hands(pull.hand(), tracker, seat);
-        tracker.settle_all(seat, &registrar.inbox);
+        tracker.settle_all(seat, registrar.inbox.take());
         // Where priorities count, the next op is chosen below.
         let late = registrar.chooses_late();
         tracker.sort(seat, |queue, op| !late && pull.take_over(queue, op));
@@ -167,7 +167,7 @@ impl Turn<'_> {
             }
         }
         registrar.settle_hands(None, tracker, seat);
-        tracker.settle_all(seat, &registrar.inbox);
+        tracker.settle_all(seat, registrar.inbox.take());
         tracker.queues.set_ordered(registrar.is_ordered());
         tracker.sort(seat, |_, _| false);
         registrar.publish(tracker);

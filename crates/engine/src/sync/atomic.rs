@@ -94,6 +94,7 @@ integer!(AtomicU64, u64);
 integer!(AtomicUsize, usize);
 arithmetic!(AtomicU32, u32);
 bits!(AtomicU32, u32);
+bits!(AtomicU64, u64);
 arithmetic!(AtomicU64, u64);
 arithmetic!(AtomicUsize, usize);
 
