@@ -52,7 +52,7 @@ impl Pace {
         }
     }
 
-    /// Whether a turn of its own is a good part of an op.
+    /// Whether ops are so long that a turn for each hardly counts.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
         self.is_long

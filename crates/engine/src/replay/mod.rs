@@ -49,9 +49,9 @@
 //!
 //! Steps may follow each other in their recorded order, which takes no counting: 5 ns a step instead of 15 or more. A call is run so
 //! if its push says so; or if all steps are plain, and no steps that may be ready together are worth a second worker, as the times of
-//! earlier runs show; where these do not tell, calls are tried both ways (`trial`). That is decided when all ports are granted, and no step was taken before: else a step that waits for its
-//! port would hold up others, for which the port may be granted. A worker goes on from step to step as long as nothing has failed;
-//! behind a failure each step is taken by itself, and asked for what it needs.
+//! earlier runs show; where these do not tell, calls are tried both ways (`trial`). A call can go so if all its ports are granted
+//! before a step is taken: else a step that waits for its port would hold up others, for which the port may be granted. A worker goes
+//! on from step to step as long as nothing has failed; behind a failure each step is taken by itself, and asked for what it needs.
 //!
 //! # Which memory may die when
 //!

@@ -351,10 +351,12 @@ impl Plan {
         } else {
             let shared: u64 = (0..self.levels.count()).map(|level| self.shared_time(self.levels.of(level))).sum();
             let all: u64 = (0..self.step_count()).map(|step| u64::from(self.estimate(step))).sum();
-            match () {
-                () if shared < HANDED.max(COUNTED * count) => ONE_BY_ONE,
-                () if all < TRIED && all < TRIED_EACH * count => UNCLEAR,
-                () => SHARED,
+            if shared < HANDED.max(COUNTED * count) {
+                ONE_BY_ONE
+            } else if all < TRIED && all < TRIED_EACH * count {
+                UNCLEAR
+            } else {
+                SHARED
             }
         };
         // ORDERING: as above.

@@ -1,4 +1,5 @@
-//! Steps so short that no second worker pays: they are run in their recorded order, and nobody can tell by their results.
+//! Steps so short that no second worker pays, or that only a trial tells: they are run in their recorded order or are shared, and nobody
+//! can tell by their results.
 
 use super::gate;
 use super::watchdog::Watchdog;
@@ -19,6 +20,8 @@ struct Course {
     clock: AtomicU32,
     ran_at: [AtomicU32; STEPS],
     failing: u32,
+    /// How long each takes, in rounds of `mixed`.
+    length: u64,
     /// An op that holds a port, until a step ends it.
     held: Mutex<Option<Completion>>,
 }
@@ -32,6 +35,7 @@ impl Course {
 
 fn step(builder: &mut ReplayBuilder<Course>, at: usize) -> StepId {
     let run = move |course: &Course, _: &mut StepContext<'_, '_>| {
+        std::hint::black_box((0..course.length).fold(1, |product, _| std::hint::black_box(mixed(product))));
         // ORDERING: counts of the test's.
         course.ran_at[at].store(course.clock.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if course.failing >> at & 1 == 1 { Err(Cause::Native(7)) } else { Ok(()) }
@@ -97,7 +101,8 @@ fn mixed(seed: u64) -> u64 {
 #[test]
 fn a_failure_skips_what_needs_it_and_nothing_else() {
     let _watchdog = Watchdog::new("a failure of a short step skips what needs it");
-    for seed in 0..20 {
+    // Far below a microsecond, about one, and a hundred.
+    for (seed, length) in (0..20).flat_map(|seed| [(seed, 0), (seed, 100)]).chain([(20, 10_000)]) {
         let engine = engine();
         let mut builder = ReplayBuilder::new();
         let ports: Vec<_> = (0..4).map(|_| builder.port()).collect();
@@ -135,7 +140,7 @@ fn a_failure_skips_what_needs_it_and_nothing_else() {
                     runs
                 })
                 .collect();
-            let course = run(&engine, &replay, &bound, Course { failing, ..Course::default() });
+            let course = run(&engine, &replay, &bound, Course { failing, length, ..Course::default() });
             for (variable, last) in variables.iter().zip(last) {
                 let outcome = engine.wait_for_var(variable);
                 let failed = last.is_some_and(|last| fails >> last & 1 == 1);
@@ -143,7 +148,7 @@ fn a_failure_skips_what_needs_it_and_nothing_else() {
             }
             let _ = engine.wait_for_all(); // a failure that no port shows
             let ran: Vec<bool> = course.ran_at().into_iter().map(|at| at > 0).collect();
-            assert_eq!(ran, expected, "seed {seed}, run {round}, failing {failing:b}");
+            assert_eq!(ran, expected, "seed {seed}, length {length}, run {round}, failing {failing:b}");
         }
     }
 }

@@ -322,7 +322,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Counts no more as searching. Answers whether it was the last one; then the ops that others keep as it searches are settled.
+    /// Counts no more as searching. Answers whether it was the last one; then the ops that others have kept as it searched are settled.
     fn end_search(&self) -> bool {
         let last = self.lane.end_search();
         if last {
