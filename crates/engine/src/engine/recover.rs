@@ -35,6 +35,7 @@ impl Engine {
         variable.adopt();
         let pool = self.core.pool();
         let mut turn = pool.turn();
+        turn.settle_kept();
         let health = variable.node().health(turn.parts().1);
         drop(turn);
         Ok(match health {
@@ -70,6 +71,7 @@ impl Engine {
         let pool = self.core.pool();
         variables.iter().for_each(|variable| variable.adopt());
         let mut turn = pool.turn();
+        turn.settle_kept();
         let (tracker, seat) = turn.parts();
         for variable in variables {
             tracker.recover(seat, variable.node());

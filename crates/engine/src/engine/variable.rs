@@ -97,6 +97,13 @@ impl Variable {
         self.node().completed_version()
     }
 
+    /// Mutations known to have finished when their ops were settled last: a look at one number, for callers that hold locks.
+    #[must_use]
+    pub fn known_version(&self) -> u64 {
+        self.adopt();
+        self.node().completed_version()
+    }
+
     /// Whether every mutation pushed so far has finished.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -117,7 +124,10 @@ impl Variable {
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.adopt();
-        self.node().failed()
+        self.node().failed() && {
+            self.0.core.settle_kept();
+            self.node().failed()
+        }
     }
 
     /// Whether it was deleted.

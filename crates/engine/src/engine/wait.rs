@@ -214,6 +214,7 @@ impl Engine {
         variable.adopt();
         let pool = self.core.pool();
         let mut turn = pool.turn();
+        turn.settle_kept();
         let failure = variable.node().failure(turn.parts().1);
         drop(turn);
         failure

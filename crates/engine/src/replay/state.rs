@@ -197,7 +197,7 @@ impl State {
             if self.way.one_by_one && !self.sequential {
                 self.begin_anew(instance, todo);
             }
-            self.tried = self.way.is_tried.then(Instant::now);
+            self.tried = (self.way.is_tried && !self.timed).then(Instant::now);
         }
     }
 

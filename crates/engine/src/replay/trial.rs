@@ -45,15 +45,22 @@ impl Trial {
     #[inline]
     pub(super) fn way(&self, call: u32) -> Way {
         // ORDERING: as above.
-        match call.wrapping_sub(self.next.load(Ordering::Relaxed)) {
+        match call.wrapping_sub(self.next.load(Ordering::Relaxed)).cast_signed() {
             0 => Way { one_by_one: false, is_tried: true },
             1 => {
                 // ORDERING: as above.
                 self.next.store(call.wrapping_add(self.gap.load(Ordering::Relaxed)), Ordering::Relaxed);
                 Way { one_by_one: true, is_tried: true }
             }
-            // ORDERING: as above.
-            _ => Way { one_by_one: self.one_by_one.load(Ordering::Relaxed), is_tried: false },
+            late => {
+                if late > 1 {
+                    // The call to be tried did not come here.
+                    // ORDERING: as above.
+                    self.next.store(call.wrapping_add(1), Ordering::Relaxed);
+                }
+                // ORDERING: as above.
+                Way { one_by_one: self.one_by_one.load(Ordering::Relaxed), is_tried: false }
+            }
         }
     }
 
@@ -63,7 +70,11 @@ impl Trial {
         let place = &self.took[usize::from(one_by_one)];
         // ORDERING: as above.
         let before = place.load(Ordering::Relaxed);
-        let now = if before == 0 || took < before { took } else { before + (took - before) / 4 };
+        let now = if before == 0 || took < before {
+            took
+        } else {
+            before + (took.min(before.saturating_mul(2)) - before) / 4
+        };
         // ORDERING: as above.
         place.store(now, Ordering::Relaxed);
         // ORDERING: as above.
@@ -132,7 +143,23 @@ mod tests {
     fn one_bad_moment_changes_nothing() {
         let trial = Trial::new();
         call(&trial, 0..100, [1000, 2000]);
-        trial.note(false, Duration::from_micros(4));
-        assert_eq!(call(&trial, 200..201, [1000, 2000]).1, SHARED);
+        trial.note(false, Duration::from_millis(4));
+        assert_eq!(call(&trial, 100..101, [1000, 2000]).1, SHARED);
+    }
+
+    #[test]
+    fn trials_go_on_after_calls_that_went_another_way() {
+        for first in [4, 3, 1000, u32::MAX - 10] {
+            let trial = Trial::new();
+            let mut way = SHARED;
+            for at in 0..100 {
+                let number = first.wrapping_add(at);
+                way = trial.way(number);
+                if way.is_tried {
+                    trial.note(way.one_by_one, Duration::from_nanos(if way.one_by_one { 1000 } else { 2000 }));
+                }
+            }
+            assert!(way.one_by_one, "from {first} on");
+        }
     }
 }

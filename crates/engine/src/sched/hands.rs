@@ -85,17 +85,22 @@ impl Hands {
         })
     }
 
-    /// Keeps an op. Answers whether it may stay there: no thread waits for the end of an op.
+    /// Keeps an op.
     #[inline]
-    pub(crate) fn keep(&self, worker: usize, op: OpPtr) -> bool {
+    pub(crate) fn keep(&self, worker: usize, op: OpPtr) {
         if self.kept[worker].put(op) {
             let (word, mark) = self.mark_of(worker);
             // ORDERING: SeqCst: the keeper's mark; it looks next who counts on it. Pairs with are_empty().
             word.fetch_or(mark, Ordering::SeqCst);
             full_fence_after_rmw();
         }
+    }
+
+    /// Whether a thread waits for the end of an op.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
         // ORDERING: SeqCst: the keeper's look behind its mark; pairs with set_awaited().
-        !self.awaited.load(Ordering::SeqCst)
+        self.awaited.load(Ordering::SeqCst)
     }
 
     /// Takes what a worker keeps: the last one of a list linked by `next`, or null.
@@ -108,6 +113,7 @@ impl Hands {
         // ORDERING: SeqCst: before the hand is looked at; see the module.
         word.fetch_and(!mark, Ordering::SeqCst);
         full_fence_after_rmw();
+        // ORDERING: its first look is SeqCst, and behind the one above.
         self.kept[worker].take()
     }
 
@@ -124,7 +130,7 @@ impl Hands {
 
     /// Says whether a thread waits for the end of an op. The registrar settles what is kept once it has said so.
     pub(crate) fn set_awaited(&self, awaited: bool) {
-        // ORDERING: SeqCst: the registrar's half of the handshake with a keeper; pairs with keep().
+        // ORDERING: SeqCst: the registrar's half of the handshake with a keeper; pairs with is_awaited().
         self.awaited.swap(awaited, Ordering::SeqCst);
         full_fence_after_rmw();
     }

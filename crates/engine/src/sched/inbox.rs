@@ -62,7 +62,7 @@ impl Inbox {
     /// Whether there is nothing to take.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        // ORDERING: SeqCst: the load behind a role given back, and behind an announced sleep;
+        // ORDERING: SeqCst: the load behind a role given back, behind an announced sleep, and behind a mark that was cleared;
         // pairs with put().
         self.0.load(Ordering::SeqCst).is_null()
     }

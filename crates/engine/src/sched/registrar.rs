@@ -128,10 +128,16 @@ impl Registrar {
         self.hands.has(worker)
     }
 
-    /// Keeps a finished op in a worker's hand. Answers whether it may stay there: no thread waits for the end of an op.
+    /// Keeps a finished op in a worker's hand, who looks next whether somebody counts on its end.
     #[inline]
-    pub(crate) fn keep(&self, worker: usize, op: OpPtr) -> bool {
-        self.hands.keep(worker, op)
+    pub(crate) fn keep(&self, worker: usize, op: OpPtr) {
+        self.hands.keep(worker, op);
+    }
+
+    /// Whether a thread waits for the end of an op.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.hands.is_awaited()
     }
 
     /// Leaves what a worker keeps to the role's next holder, as [`leave`](Self::leave) does. Answers whether there was anything.

@@ -30,7 +30,9 @@ impl Worker<'_> {
         if let Some(op) = self.next.take() {
             self.native.push(op); // it is not to be run inside
         }
-        self.settle_kept(); // a batch may last
+        // A batch may last, and so may the way in.
+        self.settle_kept();
+        self.share();
         let host = Arc::clone(&self.pool.host);
         let mut inside = Duration::ZERO;
         host.enter(&mut || {

@@ -13,7 +13,7 @@ use super::lane::Lane;
 use super::pace::Pace;
 use super::seat::WorkerSeat;
 use super::state::Pool;
-use crate::op::{Deliver, OpPtr};
+use crate::op::{Deliver, OpKind, OpPtr};
 use crate::sched::PullNothing;
 use crate::sync::{Parker, spin_hint};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
@@ -173,13 +173,16 @@ impl Worker<'_> {
             return false;
         }
         self.next = self.native.pop();
+        // A part of a replay has no epoch.
         // SAFETY: it is in this worker's hands.
-        if self.next.is_none_or(|next| unsafe { (*next.as_ptr()).epoch } != epoch) {
+        let is_covered =
+            |next: OpPtr| unsafe { (*next.as_ptr()).kind == OpKind::Run && (*next.as_ptr()).epoch == epoch };
+        if !self.next.is_some_and(is_covered) {
             return false;
         }
         self.chained = 0;
-        let may_stay = self.pool.registrar.keep(hand, op) && !self.lane.wants_waking() && !self.pool.has_other_lanes();
-        if !may_stay {
+        self.pool.registrar.keep(hand, op);
+        if !self.may_keep() {
             self.follow_up(None, false);
         }
         true
@@ -191,12 +194,21 @@ impl Worker<'_> {
         (self.pace.is_brief() || !(self.pace.is_long() || self.lane.has_searcher()))
             && !self.lane.order.is_one_by_one()
             && !self.pool.registrar.chooses_each()
+            && self.may_keep() // a guess that spares the trouble
+    }
+
+    /// Whether nobody counts on the end of an op: no thread waits for one, no other lane may be given what it makes ready, and no worker
+    /// sleeps unless another one searches.
+    #[inline]
+    fn may_keep(&self) -> bool {
+        !self.pool.registrar.is_awaited() && !self.lane.wants_waking() && !self.pool.has_other_lanes()
     }
 
     /// Has settled what it keeps, by another thread if that one has the role.
     fn settle_kept(&self) {
         if self.hand().is_some_and(|hand| self.pool.registrar.leave_kept(hand)) {
             self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
+            self.share();
         }
     }
 
