@@ -150,8 +150,8 @@ fn a_wait_for_all_covers_no_replay_that_was_pushed_after() {
         let waits = engine.clone();
         let (begun, waiter) = waiting(move |wait| waits.wait_for_all_with(wait));
         begun.recv().expect("the wait begins");
-        let hold = hold(&engine);
         engine.push_replay(&replay, &[], Arc::new(()), &ReplayOptions::default()).expect("an open engine");
+        let hold = hold(&engine); // for the other worker
         drop(ends);
         waiter.join().expect("no panic").expect("no op fails");
         drop((hold, release));
