@@ -30,7 +30,6 @@ pub(super) struct Trial {
     one_by_one: AtomicBool,
 }
 
-// ORDERING: guesses, here and below; calls of one plan may overlap.
 impl Trial {
     pub(super) fn new() -> Self {
         Self {
@@ -44,7 +43,7 @@ impl Trial {
     /// The way of the call of this number.
     #[inline]
     pub(super) fn way(&self, call: u32) -> Way {
-        // ORDERING: as above.
+        // ORDERING: a guess, as all here: calls of one plan may overlap.
         match call.wrapping_sub(self.next.load(Ordering::Relaxed)).cast_signed() {
             0 => Way { one_by_one: false, is_tried: true },
             1 => {

@@ -113,7 +113,7 @@ impl Hands {
         // ORDERING: SeqCst: before the hand is looked at; see the module.
         word.fetch_and(!mark, Ordering::SeqCst);
         full_fence_after_rmw();
-        // ORDERING: its first look is SeqCst, and behind the one above.
+        // Its first look is SeqCst, behind the one above.
         self.kept[worker].take()
     }
 
