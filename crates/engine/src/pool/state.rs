@@ -52,10 +52,11 @@ thread_cell! {
 
 impl Pool {
     pub(crate) fn new(policy: Policy, workers: usize, name: String, host: Arc<dyn Host>) -> Self {
+        let placement = policy.placement();
         Self {
-            registrar: Registrar::new(|lane| policy.placement().order(lane), policy.placement().workers(0, workers)),
+            registrar: Registrar::new(|lane| placement.order(lane), placement.workers(0, workers)),
             host,
-            placement: policy.placement(),
+            placement,
             lanes: (0..LANES).map(|_| OnceLock::new()).collect(),
             lanes_end: CachePadded(AtomicUsize::new(0)),
             workers,

@@ -321,12 +321,12 @@ impl Plan {
     pub(super) fn way(&self, run: u32) -> Way {
         // ORDERING: a guess.
         let way = match self.verdict.load(Ordering::Relaxed) {
-            SHARED => Way { one_by_one: false, is_tried: false },
-            ONE_BY_ONE => Way { one_by_one: true, is_tried: false },
+            SHARED => Way::SHARED,
+            ONE_BY_ONE => Way::ONE_BY_ONE,
             _ => self.trial.way(run),
         };
         let is_possible = !way.one_by_one || self.sequential.get().is_some();
-        if is_possible { way } else { Way { one_by_one: false, is_tried: false } }
+        if is_possible { way } else { Way::SHARED }
     }
 
     /// Notes how long a run took that was tried.

@@ -96,7 +96,7 @@ impl State {
             call: ptr::null(),
             sequential: false,
             timed: false,
-            way: Way { one_by_one: false, is_tried: false },
+            way: Way::SHARED,
             tried: None,
             remaining: 0,
             taken: 0,

@@ -19,6 +19,11 @@ pub(super) struct Way {
     pub(super) is_tried: bool,
 }
 
+impl Way {
+    pub(super) const SHARED: Self = Self { one_by_one: false, is_tried: false };
+    pub(super) const ONE_BY_ONE: Self = Self { one_by_one: true, is_tried: false };
+}
+
 /// See the module.
 pub(super) struct Trial {
     /// Nanoseconds of a call whose steps are shared, and of one whose steps go one by one; 0 if that is not known.
@@ -95,8 +100,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    const SHARED: Way = Way { one_by_one: false, is_tried: false };
-    const ALONE: Way = Way { one_by_one: true, is_tried: false };
+    const SHARED: Way = Way::SHARED;
+    const ALONE: Way = Way::ONE_BY_ONE;
 
     /// Calls that take so long if they are shared, and if they go one by one. Answers how many were tried, and the way of the last one.
     fn call(trial: &Trial, calls: std::ops::Range<u32>, took: [u64; 2]) -> (usize, Way) {

@@ -146,11 +146,6 @@ impl Registrar {
         self.inbox.put_taken(self.hands.take(worker))
     }
 
-    /// The same, of all workers.
-    pub(crate) fn leave_all_kept(&self) {
-        self.hands.keepers().for_each(|worker| _ = self.leave_kept(worker));
-    }
-
     /// Leaves an op for the role's next holder, the caller if no other comes: see [`drive`](Self::drive).
     #[inline]
     pub(crate) fn leave(&self, op: OpPtr) {

@@ -208,7 +208,6 @@ impl Worker<'_> {
     fn settle_kept(&self) {
         if self.hand().is_some_and(|hand| self.pool.registrar.leave_kept(hand)) {
             self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
-            self.share();
         }
     }
 
@@ -337,11 +336,8 @@ impl Worker<'_> {
     /// Counts no more as searching. Answers whether it was the last one; then the ops that others have kept as it searched are settled.
     fn end_search(&self) -> bool {
         let last = self.lane.end_search();
-        if last {
-            self.pool.registrar.leave_all_kept();
-            if self.pool.registrar.has_left() {
-                self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
-            }
+        if last && self.pool.registrar.has_left() {
+            self.pool.take_turn(self.lane, None, &mut PullNothing { register: false });
         }
         last
     }
