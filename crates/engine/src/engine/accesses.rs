@@ -24,7 +24,7 @@ const FEW: usize = 16;
 /// ```
 pub struct Accesses<'v> {
     core: &'v Core,
-    list: SmallVec<[(NonNull<VarNode>, AccessKind); 8]>,
+    list: SmallVec<[(NonNull<VarNode>, AccessKind); 20]>,
     /// Whether a variable may be listed twice.
     unmerged: bool,
 }
