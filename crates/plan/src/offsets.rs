@@ -16,6 +16,8 @@ pub struct Options<'a> {
     pub alignment: u64,
     /// The size of the memory, where there is a limit.
     pub capacity: Option<u64>,
+    /// The size that another plan takes: where no placement can take less, any will do.
+    pub below: Option<u64>,
     /// How long an exact search may take. With a capacity and 0: a fixed number of steps.
     pub seconds: f64,
     /// Asked now and then during a search; true ends it.
@@ -24,7 +26,7 @@ pub struct Options<'a> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { alignment: 64, capacity: None, seconds: 0.0, interrupted: None }
+        Self { alignment: 64, capacity: None, below: None, seconds: 0.0, interrupted: None }
     }
 }
 
@@ -92,7 +94,7 @@ fn placed(problem: &Problem, options: &Options<'_>) -> Result<Placement, PlanErr
     if let Some(capacity) = options.capacity.filter(|&capacity| capacity < bound) {
         return Err(PlanError::Capacity { capacity, bound, time: problem.bound_time });
     }
-    let mut best = portfolio(problem);
+    let mut best = portfolio(problem, options.below.unwrap_or(u64::MAX));
     improve(problem, options, &mut best)?;
     let mut offsets = vec![0; problem.given];
     for (item, place) in problem.items.iter().zip(&best.places) {

@@ -29,12 +29,12 @@ impl Best {
     }
 }
 
-/// The best of all placements by rule, and of those by lifts of the top.
-pub(crate) fn portfolio(problem: &Problem) -> Best {
+/// The best of all placements by rule, and of those by lifts of the top; where none can take less than `below`, some placement.
+pub(crate) fn portfolio(problem: &Problem, below: u64) -> Best {
     let allocated = if problem.apart { one_behind_the_other(problem) } else { as_allocated(problem) };
     let extent = problem.extent(&allocated);
     let mut best = Best { places: allocated, extent };
-    if !problem.lists_conflicts() || best.extent == problem.bound {
+    if !problem.lists_conflicts() || best.extent == problem.bound || problem.bound >= below {
         return best;
     }
     let orders = placing_orders(problem);

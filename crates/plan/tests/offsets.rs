@@ -72,6 +72,21 @@ fn many_intervals_that_all_conflict_are_placed_without_listing_the_conflicts() {
 }
 
 #[test]
+fn where_no_placement_is_smaller_than_another_plan_any_will_do() {
+    let sizes = (0..300).map(|at| 64 * (1 + at * at % 37)).collect();
+    let columns: Columns = ((0..300).collect(), (0..300).map(|at| at + 7 + at % 5 * 20).collect(), sizes);
+    let plan = |below| {
+        let placement = plan_offsets(&columns.0, &columns.1, &columns.2, &Options { below, ..Options::default() });
+        let placement = placement.unwrap();
+        check(&columns, 64, &placement).unwrap();
+        placement
+    };
+    let wanted = plan(None);
+    assert_eq!(plan(Some(wanted.bound + 1)), wanted);
+    assert!(plan(Some(wanted.bound)).nbytes > wanted.nbytes, "the first one was taken");
+}
+
+#[test]
 fn a_capacity_below_the_peak_is_refused_with_the_bound_and_its_time() {
     let options = Options { capacity: Some(127), ..Options::default() };
     let error = plan_offsets(&[0, 3], &[5, 7], &[64, 64], &options).unwrap_err();

@@ -21,19 +21,21 @@ fn moment(at: usize) -> i64 {
 
 /// Offsets for these, and their extent.
 pub(crate) fn place(lives: &[Life]) -> Result<(Vec<usize>, usize), ProgramError> {
-    Ok(place_apart(lives, &[])?.unwrap_or_default())
+    Ok(place_apart(lives, &[], usize::MAX)?.unwrap_or_default())
 }
 
-/// The same, where these pairs of lives share nothing either; None if there are too many to compare.
+/// The same, where these pairs of lives share nothing either; None if there are too many to compare. Where no extent can be less
+/// than `below`, any will do.
 #[allow(clippy::cast_possible_truncation)] // sizes came from this machine
 pub(crate) fn place_apart(
     lives: &[Life],
     apart: &[(usize, usize)],
+    below: usize,
 ) -> Result<Option<(Vec<usize>, usize)>, ProgramError> {
     let lower: Vec<i64> = lives.iter().map(|life| moment(life.first)).collect();
     let upper: Vec<i64> = lives.iter().map(|life| moment(life.last) + 1).collect();
     let sizes: Vec<u64> = lives.iter().map(|life| life.bytes as u64).collect();
-    let options = Options { alignment: ALIGNMENT, ..Options::default() };
+    let options = Options { alignment: ALIGNMENT, below: Some(below as u64), ..Options::default() };
     let Some(placed) = weft_plan::plan_offsets_apart(&lower, &upper, &sizes, apart, &options)? else { return Ok(None) };
     let offsets: Vec<usize> = placed.offsets.iter().map(|offset| *offset as usize).collect();
     let extent = offsets.iter().zip(lives).map(|(offset, life)| offset + life.bytes).max().unwrap_or(0);

@@ -78,54 +78,62 @@ pub(super) fn planned(
     let moments: Vec<Range<usize>> = (0..instructions.len()).map(|at| at..at + 1).collect();
     // A step without a limit of time may wait for readers, too.
     let before = if allowed.is_none() { Before::InTime(&moments) } else { Before::Anyway(&dependencies) };
-    let Some(tight) = plan(recorded, instructions, (&dependencies, before), &moments, &[])? else {
+    let Some(tight) = plan(recorded, instructions, (&dependencies, before), &moments, &[], usize::MAX)? else {
         return Err(unplaced());
     };
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
     let Some(allowed) = allowed.filter(|_| !fits(&tight, &dependencies)) else { return Ok(tight) };
-    let loose = loose(recorded, &tight, &dependencies, &moments, allowed)?;
     let costs: Vec<usize> = tight.instructions.iter().map(cost).collect();
-    let mut found: Vec<Planned> = loose.into_iter().collect();
+    let mut smallest: Option<Planned> = None;
+    let bytes = |plan: &Option<Planned>| plan.as_ref().map_or(usize::MAX, |plan| plan.arenas.bytes());
     for begin in [Begin::InOrder, Begin::OneByOne, Begin::Ready] {
         let times = times(&costs, &dependencies, allowed, begin);
-        found.extend(timed(recorded, &tight.instructions, &times)?);
+        let below = bytes(&smallest);
+        let found = timed(recorded, &tight.instructions, &times, below)?;
+        smallest = found.filter(|plan| plan.arenas.bytes() < below).or(smallest);
     }
-    found.into_iter().min_by_key(|plan| plan.arenas.bytes()).ok_or_else(unplaced)
+    let loose = loose(recorded, &tight, (&dependencies, &moments), allowed, bytes(&smallest))?;
+    loose.or(smallest).ok_or_else(unplaced)
 }
 
-/// The plan of instructions that run at these times. A wait for memory is a wait for steps that are done by then: so no
-/// way becomes longer than they are.
+/// The plan of instructions that run at these times; any of these if none can take less than `below`. A wait for memory is a wait for
+/// steps that are done by then: so no way becomes longer than they are.
 fn timed(
     recorded: &Recorded,
     instructions: &[Instruction],
     times: &[Range<usize>],
+    below: usize,
 ) -> Result<Option<Planned>, ProgramError> {
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|at| times[*at].start);
     let sorted: Vec<Instruction> = order.iter().map(|at| instructions[*at].clone()).collect();
     let times: Vec<Range<usize>> = order.iter().map(|at| times[*at].clone()).collect();
     let dependencies = depend(&sorted);
-    plan(recorded, sorted, (&dependencies, Before::InTime(&times)), &times, &[])
+    plan(recorded, sorted, (&dependencies, Before::InTime(&times)), &times, &[], below)
 }
 
 fn unplaced() -> ProgramError {
     ProgramError::from(PlanError::Graph { what: "no places were found".to_owned() })
 }
 
-/// The plan in recorded order with no way longer than this; None if none was found.
+/// The plan in recorded order with no way longer than `allowed`, if one was found that takes no more than `most`.
 fn loose(
     recorded: &Recorded,
     tight: &Planned,
-    dependencies: &[Vec<usize>],
-    moments: &[Range<usize>],
+    (dependencies, moments): (&[Vec<usize>], &[Range<usize>]),
     allowed: usize,
+    most: usize,
 ) -> Result<Option<Planned>, ProgramError> {
     let mut apart = too_long(tight, dependencies, allowed);
     for _ in 1..TURNS {
         let waits = (dependencies, Before::Anyway(dependencies));
-        let Some(next) = plan(recorded, tight.instructions.clone(), waits, moments, &apart)? else { break };
+        let below = most.saturating_add(1);
+        let Some(next) = plan(recorded, tight.instructions.clone(), waits, moments, &apart, below)? else { break };
+        if next.arenas.bytes() > most {
+            break; // the more entries are kept apart, the more memory they take
+        }
         if way(&next.instructions, dependencies, &next.after) <= allowed {
             return Ok(Some(next));
         }
@@ -186,13 +194,14 @@ fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<u
 }
 
 /// A plan for instructions in this order, each at a moment: values in use at the same moment lie apart, and so do these
-/// pairs. None if there are too many to compare.
+/// pairs. None if there are too many to compare. Where no arenas can take less than `below`, some plan.
 fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
     (dependencies, before): (&[Vec<usize>], Before<'_>),
     moments: &[Range<usize>],
     apart: &[(usize, usize)],
+    below: usize,
 ) -> Result<Option<Planned>, ProgramError> {
     let lives = lives(recorded, &instructions);
     let in_arena = |number: &usize| {
@@ -237,7 +246,8 @@ fn plan(
         let number = |entry: usize| numbers[storages.of(entry)];
         let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| number(*one).zip(number(*other))).collect();
         let intervals: Vec<Life> = taken.into_iter().map(|(_, life)| life).collect();
-        let Some((places, bytes)) = place_apart(&intervals, &pairs)? else { return Ok(None) };
+        let rest = below.saturating_sub(arenas.bytes());
+        let Some((places, bytes)) = place_apart(&intervals, &pairs, rest)? else { return Ok(None) };
         for entry in &of_home {
             offsets[*entry] = number(*entry).map(|at| places[at]);
         }
