@@ -1,5 +1,6 @@
 //! The end of an engine, and the end of a variable.
 
+use super::wait::Ticks;
 use super::{Accesses, Engine, PushOptions, Tick, Variable, Wait};
 use crate::EngineError;
 use crate::op::Payload;
@@ -49,8 +50,10 @@ impl Engine {
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut wait = Wait { timeout, tick, ..Wait::default() };
+        let mut ticks = Ticks::new();
         // Ops may push ops while they are drained, so one look is not enough.
         while self.stats().pending > 0 {
+            ticks.go_on(&mut wait)?;
             wait.timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match self.drain(&mut wait) {
                 Err(EngineError::Timeout { .. }) => {

@@ -1,5 +1,6 @@
 //! Pushing: from checked accesses to a filled ring slot.
 
+use super::wait::Ticks;
 use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
 use crate::EngineError;
 use crate::op::{Device, Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
@@ -131,8 +132,9 @@ impl Engine {
     /// Waits until there is room for an op with `bytes`, or answers the obstacle if the engine is to raise.
     pub fn wait_for_room(&self, bytes: u64, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
         let mut wait = Wait { tick, ..Wait::default() };
-        let mut waited = None;
+        let (mut waited, mut ticks) = (None, Ticks::new());
         while self.core.excess(bytes).is_some() && !self.is_unlimited() {
+            ticks.go_on(&mut wait)?; // others may take the room, again and again
             if self.core.is_closed() {
                 return Err(self.core.closed_error());
             }

@@ -46,6 +46,24 @@ pub struct Wait<'a> {
     pub place: u64,
 }
 
+/// The ticks of a wait that is made of many, each of which may be too short for one.
+pub(super) struct Ticks(Instant);
+
+impl Ticks {
+    pub(super) fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Calls the tick if it is due.
+    pub(super) fn go_on(&mut self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        if self.0.elapsed() < TICK {
+            return Ok(());
+        }
+        self.0 = Instant::now();
+        if wait.tick.as_mut().is_none_or(|tick| tick()) { Ok(()) } else { Err(EngineError::Interrupted) }
+    }
+}
+
 thread_local! {
     static PARKER: Parker = Parker::new();
     static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };

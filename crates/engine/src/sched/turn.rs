@@ -154,10 +154,13 @@ impl Turn<'_> {
         registrar.publish(tracker);
     }
 
-    /// Registers everything that was pushed before this call and settles finished ops.
+    /// Settles finished ops and registers everything that was pushed before: what they have pushed, too, so that a chain of ops that
+    /// push the next one is never seen without a pending one.
     pub(crate) fn catch_up(&mut self) {
         let registrar = self.registrar;
         let (tracker, seat) = self.parts();
+        registrar.settle_hands(None, tracker, seat);
+        tracker.settle_all(seat, registrar.inbox.take());
         let until = registrar.ring.claimed();
         while registrar.ring.registered() < until {
             match registrar.take_push(tracker, seat) {
@@ -166,8 +169,6 @@ impl Turn<'_> {
                 None => yield_now(),
             }
         }
-        registrar.settle_hands(None, tracker, seat);
-        tracker.settle_all(seat, registrar.inbox.take());
         tracker.queues.set_ordered(registrar.is_ordered());
         tracker.sort(seat, |_, _| false);
         registrar.publish(tracker);
