@@ -336,6 +336,22 @@ def test_rooms_of_the_package_import_one_way(room: str) -> None:
     assert not against
 
 
+def tabled(package: Path) -> list[str]:
+    """The modules that the table at the head of a package names; none if it has no table."""
+    head = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    rows = [line for line in head.splitlines() if line.startswith("|")][2:]  # behind the head and the rule below it
+    return re.findall(r"`(\w+)`", "\n".join(row.split("|")[1] for row in rows))
+
+
+TABLED = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if tabled(path.parent))
+
+
+@pytest.mark.parametrize("package", TABLED, ids=lambda package: package.name)
+def test_the_table_of_a_package_lists_its_modules(package: Path) -> None:
+    found = {path.stem for path in package.glob("*.py")} | {path.parent.name for path in package.glob("*/__init__.py")}
+    assert sorted(tabled(package)) == sorted(found - {"__init__", "__main__"})
+
+
 def test_private_rooms_do_not_import_the_whole_package() -> None:
     ends = {"_command", "bench"}
     for module in MODULES:
