@@ -71,6 +71,7 @@ static void let_others_run(void) { sched_yield(); }
 #endif
 
 API int32_t succeed(void *data) { (void)data; return 0; }
+API int32_t fail_with_data(void *data) { return data != 0; }
 API int32_t add_one(void *data) { ++*(int64_t *)data; return 0; }
 API int32_t fail_with(void *data) { return *(int32_t *)data; }
 API int32_t fail_with_seven(void *data) { (void)data; return 7; }

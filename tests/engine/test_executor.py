@@ -145,7 +145,8 @@ def test_waits_for_its_own_ops_only(many: weft.Engine, gates: Callable[[], Gate]
     gate = gates()
     gate.hold(many)
     with weft.Executor(many) as executor:
-        executor.submit(int)
+        future = executor.submit(int)
+    assert future.done()
     gate.open()
 
 

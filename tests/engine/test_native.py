@@ -30,8 +30,12 @@ def test_runs_with_its_data(engine: weft.Engine, native: ctypes.CDLL) -> None:
 
 
 def test_data_is_null_by_default(engine: weft.Engine, native: ctypes.CDLL) -> None:
-    engine.push_native(address_of(native.succeed))
+    cell = np.zeros(1, np.int64)
+    engine.push_native(address_of(native.fail_with_data))
     engine.wait_for_all()
+    engine.push_native(address_of(native.fail_with_data), cell.ctypes.data)
+    with pytest.raises(errors.NativeOpError):
+        engine.wait_for_all()
 
 
 def test_beside_callables_on_the_same_variable(engine: weft.Engine, native: ctypes.CDLL) -> None:
