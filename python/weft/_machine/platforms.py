@@ -8,14 +8,14 @@ __all__ = ["PLATFORMS", "platform"]
 
 _TESTED = "every test runs at every change"
 _EMULATED = "checked at every change; tests run by emulation before a release"
-_NATIVE_RUST = "checked before a release; Rust tests run natively, no wheel was tried: no CPython for musl is at hand"
+_NATIVE_RUST = "checked before a release; Rust tests run natively; no wheel was tried yet: the wheels workflow does"
 _EMULATED_RUST = (
-    "checked before a release; Rust tests run by emulation, no wheel was tried: no CPython for musl is at hand"
+    "checked before a release; Rust tests run by emulation; no wheel was tried yet: the wheels workflow does"
 )
-_MINGW = "checked before a release; not run, because Microsoft's linker is not at hand: the row of MinGW stands for it"
+_MINGW = "checked before a release; not run yet: the workflows do; the row of MinGW stands for it"
 _WINE = "checked before a release; Rust tests run by wine; no wheel is made"
-_APPLE = "checked before a release; not run, because macOS runs on Apple's machines alone"
-_WINDOWS_ARM = "checked before a release; not run, because no emulator at hand runs Windows on ARM"
+_APPLE = "checked before a release; not run yet: the workflows do, on Apple's machines"
+_WINDOWS_ARM = "checked before a release; not run yet: the workflows do"
 
 #: The state of each target, by Rust's name of it.
 PLATFORMS = {
