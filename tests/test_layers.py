@@ -228,6 +228,23 @@ def test_rooms_import_one_way(crate: str) -> None:
             assert not known & set(rooms[at + 1 :]), path
 
 
+FOLDERS = ("crates", "python", "tests", "docs", "benches", "packaging")
+
+
+def test_the_paths_of_the_page_are_those_of_one_file_each() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)+\.(?:rs|py|md))`", page))
+    files = [
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in {".rs", ".py", ".md"} and "target" not in path.parts
+    ]
+    ends = {name: [file for file in files if file.endswith(f"/{name}")] for name in named}
+    assert {name: found for name, found in ends.items() if len(found) != 1} == {}
+    assert len(named) > 60
+
+
 def test_paths_of_a_use_are_read() -> None:
     assert used_paths("crate::{a, b::{C, self}, d as e}") == ["crate::a", "crate::b::C", "crate::b::self", "crate::d"]
 

@@ -1,7 +1,8 @@
 //! The extension module `weft._core`: translates between `CPython` and `weft-engine`.
 //!
-//! Every function here reads its arguments, calls the engine (without the GIL where that may
-//! wait), and turns the answer back into Python. It decides nothing.
+//! Every function here reads its arguments, calls the engine (without the GIL where that may wait), and turns the answer back
+//! into Python. It decides the way of a call: its loop and its destination, whether it runs here or is pushed, which program
+//! serves it, what the tape hears. It decides who has the GIL. Order is the engine's.
 
 // The doc comments are docstrings for Python: numpydoc, not Markdown.
 #![allow(clippy::doc_markdown)]
