@@ -24,9 +24,10 @@
 //! # Ok::<(), weft_engine::EngineError>(())
 //! ```
 //!
-//! The layers, each knowing only those before it: `sync` (atomics, cells, parking), `var` (queues and grants), `op`
-//! (payloads and cells), `replay` (ops that are pushed again and again), `sched` (from pushes to ready ops), `pool` (the
-//! threads that run them), and [`Engine`] on top.
+//! The layers, each knowing only those before it: `sync` (atomics, cells, parking); `failure`, `error`, `waiter`, `quiet` and
+//! `random` (failed ops, refusals, a thread that waits for one event, stretches without user code, drawn numbers); `var`
+//! (queues and grants), [`trace`] (what ops did), `op` (payloads and cells), `replay` (ops that are pushed again and again),
+//! `sched` (from pushes to ready ops), `pool` (the threads that run them), and [`Engine`] on top.
 
 mod engine;
 mod error;

@@ -6,10 +6,10 @@
 //! | `window` | windows over the spatial axes of data |
 //! | `buffer` | memory of a thread, and slices of what arrays point to |
 //! | `parts` | where blocks end |
-//! | `convolution` | products of data, weights and results, by oneDNN or by columns that fit into the cache |
+//! | `convolution` | products of data, weights and results: sums along rows, by oneDNN, or by columns that fit into the cache |
 //! | `pooling` | largest elements and means of windows, and their gradients |
 //! | `tiles` | the same of windows of two by two, side by side |
-//! | `lanes` | pooling and normalisation of data whose channels lie side by side |
+//! | `lanes` | widths of channels that lie side by side, as types |
 //! | `rows` | softmax and its logarithm, along one axis |
 //! | `labels` | cross entropy with labels, and its gradient |
 //! | `sums` | sums of float64 |

@@ -1,1 +1,1 @@
-"""SINGA's operators, as functions of arrays, for `weft.autograd`."""
+"""SINGA's names: operators for `weft.autograd`, and the parts of `weft.layer`, `opt`, `model`, `tensor` and `device`."""

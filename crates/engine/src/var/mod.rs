@@ -28,6 +28,9 @@
 //! | an exclusive access leaves | 0 | owner | reads at the head | all leading reads granted |
 //! | an exclusive access leaves | 0 | owner | exclusive at the head | head granted |
 //!
+//! Readers are counted, never listed: a million readers cost a million increments and no scan.
+//! No reader overtakes a queued writer, since a non-empty queue is appended to.
+//!
 //! # Failures and recovery
 //!
 //! An op that was skipped has not touched its target, so the last good version is still there; one that ran and failed
@@ -47,13 +50,10 @@
 //! Recovery waits until all that was pushed has left, and then clears the failure under the role: nothing runs, no version
 //! is made, and what is pushed behind it sees a value. It comes too late, and waits again, while an op holds the variable alone.
 //!
-//! Readers are counted, never listed: a million readers cost a million increments and no scan.
-//! No reader overtakes a queued writer, since a non-empty queue is appended to.
-//!
 //! # Who may act
 //!
 //! The queue belongs to the *registrar*: the one thread that holds the engine's registrar role
-//! (see `sched::registrar`). It is proved by a [`Seat`], which only the role hands out.
+//! (see `sched::turn`). It is proved by a [`Seat`], which only the role hands out.
 
 mod access;
 mod node;

@@ -1,1 +1,1 @@
-"""Tables C and D: array libraries, each in a process of its own."""
+"""Tables C, D, F and R: array libraries, each in a process of its own."""
