@@ -40,11 +40,11 @@ pub use memory::{
 pub use ops::{
     Copied, Piece, RowReduction, copy_if_there, copy_to_change, is_short, lay_out, multiply_here, note_computed,
     pick_rows, places_of_copies, push_blocked, push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce,
-    push_step, put_back, run_alone, run_blocked, run_idle,
+    put_back, run_alone, run_blocked, run_idle,
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Lanes, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce,
-    Slots, SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, half_loop,
-    is_cast_apart, sort_step,
+    SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, half_loop, is_cast_apart,
+    sort_step,
 };
 pub use tuple::Tuple;

@@ -8,7 +8,7 @@ use crate::access::{
 use crate::door::{self, Call, recording};
 use crate::memory::Pushing;
 use crate::memory::recorded::is_plain;
-use crate::step::{Bound, Operand, Plan, RunBound, Step, Strided, StridedLoop};
+use crate::step::{Bound, Operand, RunBound, Step, Strided, StridedLoop};
 use crate::{Access, Array, ArrayError};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -91,8 +91,8 @@ pub fn push_elementwise(
     {
         return push_renamed(kernel, inputs, (&arrays[..read], renaming), options);
     }
-    let plan = Plan::Own(Strided::new(kernel, outputs, inputs)?);
-    push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), read, None)
+    let strided = Strided::new(kernel, outputs, inputs)?;
+    push_bound(Bound::new(strided, outputs, inputs)?, &Call::on(engine, &arrays, options), read, None)
 }
 
 /// When a loop gains more beside its neighbours than from running block by block with them: one that only copies, or that
@@ -122,36 +122,12 @@ fn push_renamed(
     options: PushOptions<'_>,
 ) -> Result<(), ArrayError> {
     let values = renaming.values().clone();
-    let step = Bound::new(Plan::Own(Strided::new(kernel, &[&values], inputs)?), &[&values], inputs)?;
+    let step = Bound::new(Strided::new(kernel, &[&values], inputs)?, &[&values], inputs)?;
     let mut arrays = Arrays::from_slice(read);
     arrays.push((&values, Access::Overwrite));
     let (spare, kind) = renaming.access();
     let call = Call { variables: &[(&spare, kind)], ..Call::on(values.engine(), &arrays, options) };
     push_bound(step, &call, read.len(), Some(renaming))
-}
-
-/// Pushes a step once more, on arrays with the layouts that it was made for.
-pub(crate) fn push_again(
-    strided: &Arc<Strided>,
-    Call { arrays, variables, after, mut options, .. }: Call<'_>,
-) -> Result<(), ArrayError> {
-    let read = arrays.len() - strided.kernel().outputs();
-    let mut left = arrays[..read].iter().map(|(array, _)| *array);
-    let mut inputs: SmallVec<[Operand<'_>; 3]> = SmallVec::new();
-    for (scalar, dtype) in strided.scalars().zip(strided.kernel().dtypes()) {
-        // The scalar itself is in the step.
-        let filler = || Operand::Scalar(crate::Scalar::Bool(false), *dtype);
-        inputs.push(if scalar.is_some() { filler() } else { left.next().map_or_else(filler, Operand::Array) });
-    }
-    let outputs: SmallVec<[&Array; 1]> = arrays[read..].iter().map(|(array, _)| *array).collect();
-    let Some(first) = outputs.first() else { return Ok(()) };
-    strided.kernel().check(inputs.iter().map(Operand::dtype), outputs.iter().map(|output| output.dtype()))?;
-    let engine = first.engine();
-    options.note = options.note.or(Kind::Compute);
-    let (arrays, bytes) = listed(engine, &outputs, &inputs, is_plain())?;
-    options.bytes += bytes;
-    let bound = Bound::new(Plan::Shared(Arc::clone(strided)), &outputs, &inputs)?;
-    push_bound(bound, &Call { variables, after, ..Call::on(engine, &arrays, options) }, read, None)
 }
 
 #[inline]

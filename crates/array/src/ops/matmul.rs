@@ -39,7 +39,7 @@ pub fn push_matmul(
         };
         return door::push_renaming(&call, shared);
     }
-    door::push_renaming(&call, |arrays| super::again::on(Step::Matmul(step), arrays))
+    door::push_renaming(&call, |arrays| super::native::on(Step::Matmul(step), arrays))
 }
 
 /// Multiplies two matrices or vectors on the calling thread, if that is short and they are ready. The output is new and

@@ -1,21 +1,19 @@
 //! The native ops.
 
-mod again;
 mod at_once;
 mod blocked;
 mod elementwise;
 mod extreme;
-mod fused;
 mod here;
 mod idle;
 mod large;
 mod matmul;
+mod native;
 mod pieces;
 mod reduce;
 mod rows;
 mod team;
 
-pub use again::push_step;
 pub use at_once::is_short;
 pub use blocked::{lay_out, push_blocked, run_alone, run_blocked};
 pub use elementwise::push_elementwise;

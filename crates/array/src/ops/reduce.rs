@@ -34,7 +34,7 @@ fn push_made(step: &Arc<Reduce>, call: &Call<'_>) -> Result<(), ArrayError> {
     if is_short(step.nanoseconds()) && at_once::run_step(call, |pointers| unsafe { step.run(pointers) })? {
         return Ok(());
     }
-    door::push_walk(super::again::on(Step::Reduce(Arc::clone(step)), call.arrays), call)
+    door::push_walk(super::native::on(Step::Reduce(Arc::clone(step)), call.arrays), call)
 }
 
 /// A reduction of arrays that lie row after row, made once and pushed many times.

@@ -7,44 +7,23 @@ use super::walk::Walk;
 use crate::memory::{Buffer, Storage};
 use crate::{Array, ArrayError};
 use smallvec::SmallVec;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 use weft_engine::{Cause, Engine, OpContext, Payload};
 
-/// An owned step, or a shared one.
-#[allow(clippy::large_enum_variant)] // the large one is the usual one, and is moved into a box with its op
-pub(crate) enum Plan {
-    Own(Strided),
-    Shared(Arc<Strided>),
-}
-
-impl Deref for Plan {
-    type Target = Strided;
-
-    #[inline]
-    fn deref(&self) -> &Strided {
-        match self {
-            Self::Own(strided) => strided,
-            Self::Shared(strided) => strided,
-        }
-    }
-}
-
 /// The computation of one op. It owns its inputs until it has run.
 pub(crate) struct Bound {
-    plan: Plan,
+    strided: Strided,
     pub(crate) sources: SmallVec<[Source; 2]>,
     outputs: SmallVec<[(Arc<Storage>, usize); 1]>,
     /// Outputs with earlier users: while they are held, no other op takes their memory.
     rewritten: SmallVec<[Arc<Buffer>; 1]>,
-    /// Whether all arrays are whole buffers of one layout.
-    flat: bool,
 }
 
 impl Bound {
     /// A step on these operands, which have the layouts that it was made for.
     #[inline]
-    pub(crate) fn new(plan: Plan, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, ArrayError> {
+    pub(crate) fn new(strided: Strided, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, ArrayError> {
         let mut sources: SmallVec<[Source; 2]> = SmallVec::new();
         for input in inputs {
             sources.push(match input {
@@ -54,15 +33,9 @@ impl Bound {
                 }
             });
         }
-        // A shared step may have been made for whole buffers and be bound to parts of larger ones.
-        let whole = || {
-            let input = |input: &Operand<'_>| matches!(input, Operand::Array(array) if !array.is_flat());
-            !inputs.iter().any(input) && outputs.iter().all(|output| output.is_flat())
-        };
-        let flat = plan.is_flat() && (matches!(plan, Plan::Own(_)) || whole());
         let storage = |output: &&Array| Ok((Arc::clone(output.buffer().storage()?), output.layout().offset));
         let outputs = outputs.iter().map(storage).collect::<Result<_, ArrayError>>()?;
-        Ok(Self { plan, sources, outputs, rewritten: SmallVec::new(), flat })
+        Ok(Self { strided, sources, outputs, rewritten: SmallVec::new() })
     }
 
     /// The engine, if one of the input buffers knows it.
@@ -76,24 +49,24 @@ impl Bound {
 
     #[inline]
     pub(crate) fn strided(&self) -> &Strided {
-        &self.plan
+        &self.strided
     }
 
     /// Whether all arrays are whole buffers of one layout, so that a part of one is the same part of all.
     pub(crate) fn is_flat(&self) -> bool {
-        self.flat
+        self.strided.is_flat()
     }
 
     /// Its duration in nanoseconds, about.
     #[inline]
     pub(crate) fn nanoseconds(&self) -> usize {
-        self.plan.nanoseconds()
+        self.strided.nanoseconds()
     }
 
     /// Number of elements.
     #[inline]
     pub(crate) fn size(&self) -> usize {
-        self.plan.size()
+        self.strided.size()
     }
 
     /// Notes that an output was in use before.
@@ -104,7 +77,7 @@ impl Bound {
     /// Finds the addresses of the operands. Allocates the outputs, or gives them the memory of an input without another
     /// reader. `at` is the op's place among those of `lifetimes`.
     pub(crate) fn prepare(&mut self, lifetimes: &mut Lifetimes, at: usize) -> Result<Prepared, Cause> {
-        if self.flat
+        if self.is_flat()
             && let [(storage, _)] = &self.outputs[..]
         {
             lifetimes.hand_on(at, &self.sources, storage);
@@ -119,9 +92,9 @@ impl Bound {
         let mut arrays = buffers.chain(outputs);
         let next = || arrays.next().unwrap_or_else(|| unreachable!("the loop has as many operands as it was made for"));
         // SAFETY: the arrays have the layouts that the step was made for.
-        let pointers = unsafe { self.plan.pointers(next, &mut copies)? };
-        let overlap = self.plan.has_overlap();
-        let (kernel, walk) = (*self.plan.kernel(), self.plan.walk().clone());
+        let pointers = unsafe { self.strided.pointers(next, &mut copies)? };
+        let overlap = self.strided.has_overlap();
+        let (kernel, walk) = (*self.strided.kernel(), self.strided.walk().clone());
         Ok(Prepared { kernel, walk, pointers, overlap, _copies: copies })
     }
 

@@ -38,7 +38,7 @@ pub struct Fused {
 }
 
 /// A block's own memory. Its length is 0: the memory is reserved and uninitialised.
-pub struct Slots(Vec<[u64; 8]>);
+struct Slots(Vec<[u64; 8]>);
 
 impl Fused {
     /// Makes it from the loops with the places of their operands, inputs first, without scalars; and the elements of a
@@ -95,18 +95,12 @@ impl Fused {
         if number < self.blocks() { number * self.block } else { self.size }
     }
 
-    /// Memory for blocks that run one after the other.
-    #[must_use]
-    pub fn slots(&self) -> Slots {
-        Slots(Vec::with_capacity(self.slots * self.slot / ALIGNMENT + 1))
-    }
-
     /// Runs one block on these arrays.
     ///
     /// # Safety
     ///
-    /// As for [`Step::run`](super::Step::run); the slots are those of this step, by [`slots`](Self::slots).
-    pub unsafe fn run_block(&self, arrays: &[*mut u8], number: usize, slots: &mut Slots) {
+    /// As for [`Step::run`](super::Step::run); there is memory for the slots of a block.
+    unsafe fn run_block(&self, arrays: &[*mut u8], number: usize, slots: &mut Slots) {
         let part = self.edge(number)..self.edge(number + 1);
         let own = slots.0.as_mut_ptr().cast::<u8>();
         let own = own.wrapping_add(own.align_offset(ALIGNMENT));

@@ -22,12 +22,12 @@ mod trial;
 mod walk;
 
 pub use blocked::{Blocked, Lanes};
-pub(crate) use bound::{Bound, Plan, Prepared, RunBound};
+pub(crate) use bound::{Bound, Prepared, RunBound};
 pub use cast::{cast_loop, is_cast_apart};
 pub use choose::choose_loop;
 pub(crate) use extreme::Extreme;
 pub use extreme::Which;
-pub use fused::{Fused, Part, Slots};
+pub use fused::{Fused, Part};
 pub use halves::half_loop;
 pub(crate) use kernel::signed;
 pub use kernel::{StridedLoop, copy_loop};
@@ -123,7 +123,7 @@ impl Step {
                 Self::Matmul(step) => step.run(arrays),
                 Self::Fused(step) => step.run(arrays),
                 Self::Blocked(_) | Self::Opaque(_) => {
-                    let message = "a kernel or an opaque step does not run on pointers alone: push it";
+                    let message = "a kernel or an opaque step does not run on pointers alone: it needs an op";
                     return Err(ArrayError::Invalid(message.to_owned()));
                 }
             }
