@@ -4,25 +4,24 @@
 
 use crate::DType;
 
-/// The function of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u16)]
-pub(super) enum Op {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Minimum,
-    Maximum,
-    And,
-    Or,
-    Xor,
-    Copy,
-    Negative,
-    Absolute,
-    Sqrt,
-    Not,
+macro_rules! ops {
+    ($($name:ident),*) => {
+        /// The function of an instruction.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u16)]
+        pub(super) enum Op {
+            $($name),*
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        impl Op {
+            /// All of them, in the order of their numbers.
+            pub(super) const ALL: [Self; [$(Self::$name),*].len()] = [$(Self::$name),*];
+        }
+    };
 }
+
+ops!(Add, Subtract, Multiply, Divide, Minimum, Maximum, And, Or, Xor, Copy, Negative, Absolute, Sqrt, Not);
 
 impl Op {
     /// Whether the machines for this type have it.
@@ -73,22 +72,6 @@ pub(super) enum Meaning {
 impl Instruction {
     /// The inverse of [`code`].
     pub(super) fn meaning(self) -> Meaning {
-        const OPS: [Op; Op::Not as usize + 1] = [
-            Op::Add,
-            Op::Subtract,
-            Op::Multiply,
-            Op::Divide,
-            Op::Minimum,
-            Op::Maximum,
-            Op::And,
-            Op::Or,
-            Op::Xor,
-            Op::Copy,
-            Op::Negative,
-            Op::Absolute,
-            Op::Sqrt,
-            Op::Not,
-        ];
         const PLACES: [Place; 4] = [Place::A, Place::B, Place::Memory, Place::Splat];
         match self.code {
             STORE_A => Meaning::Store(Place::A),
@@ -96,7 +79,7 @@ impl Instruction {
             code => {
                 let place = |from: u16| PLACES[usize::from(from % 4)];
                 let to = if code / 16 % 2 == 0 { Place::A } else { Place::B };
-                Meaning::Op { op: OPS[usize::from(code / 32)], to, left: place(code / 4), right: place(code) }
+                Meaning::Op { op: Op::ALL[usize::from(code / 32)], to, left: place(code / 4), right: place(code) }
             }
         }
     }

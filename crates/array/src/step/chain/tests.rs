@@ -222,22 +222,6 @@ mod native_code {
     use super::super::vectors::Vectors;
     use super::super::*;
 
-    const OPS: [Op; 14] = [
-        Op::Add,
-        Op::Subtract,
-        Op::Multiply,
-        Op::Divide,
-        Op::Minimum,
-        Op::Maximum,
-        Op::And,
-        Op::Or,
-        Op::Xor,
-        Op::Copy,
-        Op::Negative,
-        Op::Absolute,
-        Op::Sqrt,
-        Op::Not,
-    ];
     const TYPES: [DType; 6] =
         [DType::Float32, DType::Float64, DType::Int32, DType::UInt32, DType::Int64, DType::UInt64];
     const OF_ONE: [Op; 5] = [Op::Copy, Op::Negative, Op::Absolute, Op::Sqrt, Op::Not];
@@ -298,7 +282,7 @@ mod native_code {
         let in_register = |place| matches!(place, Place::A | Place::B);
         let mut compared = 0;
         for (vectors, dtype) in Vectors::all().flat_map(|vectors| TYPES.map(|dtype| (vectors, dtype))) {
-            for op in OPS.into_iter().filter(|op| op.is_for(dtype)) {
+            for op in Op::ALL.into_iter().filter(|op| op.is_for(dtype)) {
                 let pairs = places.iter().flat_map(|left| places.map(|right| (*left, right)));
                 let meant = |(left, right): &(Place, Place)| {
                     if OF_ONE.contains(&op) { left == right } else { in_register(*left) || in_register(*right) }
