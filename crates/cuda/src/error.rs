@@ -19,8 +19,6 @@ pub struct DriverError {
 impl DriverError {
     /// `CUDA_ERROR_OUT_OF_MEMORY`.
     pub const OUT_OF_MEMORY: u32 = 2;
-    /// `CUDA_ERROR_DEINITIALIZED`: the process is exiting.
-    pub const DEINITIALIZED: u32 = 4;
     /// `CUDA_ERROR_NOT_READY`.
     pub const NOT_READY: u32 = 600;
 }

@@ -168,4 +168,4 @@ pub use launches::{
     BackToBack, CallTimes, CompileError, Compiler, Kernel, Launch, LaunchPlan, Launcher, Module, Parameter,
 };
 pub use memory::MemoryStats;
-pub use streams::{Fence, Settings, Stream, TimePoint, fork};
+pub use streams::{Fence, Settings, Stream, fork};

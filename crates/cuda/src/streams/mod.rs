@@ -17,7 +17,6 @@ mod retired;
 mod runtime;
 mod spans;
 mod stream;
-mod timer;
 mod timer_slack;
 
 pub(crate) use context::{Context, Entered};
@@ -29,4 +28,3 @@ pub use runtime::Settings;
 pub(crate) use spans::Span;
 pub use stream::Stream;
 pub(crate) use stream::Turn;
-pub use timer::TimePoint;

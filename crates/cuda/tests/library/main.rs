@@ -157,10 +157,6 @@ fn launches_and_graphs_arrive_as_they_should() {
 
     fill(&y, 0);
     replayed(&device, &kernel, &x, &y);
-
-    let stream = device.new_stream().expect("a stream");
-    let (start, end) = (stream.time_point().expect("a point"), stream.time_point().expect("a point"));
-    assert!((start.milliseconds_to(&end).expect("both happen") - 1.5).abs() < f32::EPSILON);
 }
 
 /// Issues two launches together, one after the other: at first each, then as a graph.
