@@ -107,7 +107,7 @@ def switches() -> tuple[object, ...]:
         naming._given.get(),
         running._running.get(),
         recording(),
-        blas._shared.is_free(),
+        not blas._shared.running,
     )
 
 

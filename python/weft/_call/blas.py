@@ -65,9 +65,6 @@ class _Shared:
         self.before: list[int] | None = None
         """The process's own numbers; None while they hold."""
 
-    def is_free(self) -> bool:
-        return not self.running
-
     def enter(self, call: _Call, threads: int) -> None:
         with self.changed:
             while self.running and self.threads != threads:

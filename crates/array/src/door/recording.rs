@@ -40,8 +40,8 @@ pub struct Tape {
     calls: Vec<Recorded>,
     /// Buffers filled from known values; each replay makes them anew.
     constants: Vec<Arc<Buffer>>,
-    /// States with values read during the recording, and their versions then.
-    looked_at: Vec<(Array, u64)>,
+    /// States with values read during the recording.
+    looked_at: Vec<Array>,
     /// Buffers made in the recording that last if another holder keeps them.
     made: Vec<Weak<Buffer>>,
     /// The reason why the recording is unusable.
@@ -87,9 +87,9 @@ impl Tape {
         &self.constants
     }
 
-    /// Arrays from outside with values read during the recording, and the versions of their buffers then.
+    /// Arrays from outside with values read during the recording.
     #[must_use]
-    pub fn looked_at(&self) -> &[(Array, u64)] {
+    pub fn looked_at(&self) -> &[Array] {
         &self.looked_at
     }
 
@@ -100,7 +100,7 @@ impl Tape {
         let same = |array: &Array| Arc::ptr_eq(array.buffer(), buffer);
         let here = || {
             let calls = self.calls.iter().flat_map(|call| &call.arrays).filter(|(array, _)| same(array)).count();
-            let looked_at = self.looked_at.iter().filter(|(array, _)| same(array)).count();
+            let looked_at = self.looked_at.iter().filter(|array| same(array)).count();
             calls + looked_at + self.constants.iter().filter(|constant| Arc::ptr_eq(constant, buffer)).count()
         };
         made && Arc::strong_count(buffer) <= here()
@@ -204,12 +204,11 @@ pub fn end_part() -> Option<Box<Tape>> {
     };
     COMING.set(None);
     // Values read in the part have decided the code around it, too.
-    let is_known = |known: &[(Array, u64)], array: &Array| {
-        known.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()))
-    };
-    for (array, version) in &part.looked_at {
+    let is_known =
+        |known: &[Array], array: &Array| known.iter().any(|other| Arc::ptr_eq(other.buffer(), array.buffer()));
+    for array in &part.looked_at {
         if !is_known(&outer.looked_at, array) {
-            outer.looked_at.push((array.clone(), *version));
+            outer.looked_at.push(array.clone());
         }
     }
     outer.constants.extend(part.constants.iter().cloned());
@@ -312,10 +311,10 @@ pub fn look(array: &Array) -> Result<(), (String, u64)> {
         }
         let known = tape.all().any(|tape| {
             tape.constants.iter().any(|buffer| Arc::ptr_eq(buffer, array.buffer()))
-                || tape.looked_at.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()))
+                || tape.looked_at.iter().any(|other| Arc::ptr_eq(other.buffer(), array.buffer()))
         });
         if !known {
-            tape.looked_at.push((array.clone(), array.version()));
+            tape.looked_at.push(array.clone());
         }
         Ok(())
     });

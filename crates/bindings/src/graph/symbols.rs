@@ -123,10 +123,6 @@ impl SymbolCore {
         composed.map(Self).map_err(|error| errors::graph(py, error))
     }
 
-    fn is_atom(&self, py: Python<'_>) -> PyResult<bool> {
-        self.0.is_atom().map_err(|error| errors::graph(py, error))
-    }
-
     fn __len__(&self) -> usize {
         self.0.outputs().len()
     }

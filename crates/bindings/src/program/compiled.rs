@@ -252,20 +252,15 @@ impl Compiled {
 
     /// The versions now of the outside arrays whose values the recording depends on.
     fn states_version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.program.recorded().looked_at().iter().map(|(array, _)| array.version()))
+        PyTuple::new(py, self.program.recorded().looked_at().iter().map(Array::version))
     }
 
     /// The outside arrays whose values the recording depends on.
     #[getter]
     fn looked_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let arrays = self.program.recorded().looked_at().iter().map(|(array, _)| array.clone());
-        let arrays = arrays.map(|array| Py::new(py, NDArray::new(array, self.engine.clone_ref(py))));
+        let arrays = self.program.recorded().looked_at().iter();
+        let arrays = arrays.map(|array| Py::new(py, NDArray::new(array.clone(), self.engine.clone_ref(py))));
         PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// Whether these arrays are as they were when their values were looked at.
-    fn states_unchanged(&self) -> bool {
-        self.program.recorded().looked_at().iter().all(|(array, version)| array.version() == *version)
     }
 
     /// Whether nobody notices that it runs once more on arrays that are as they were, if `is_pure` says so of the functions that it calls.

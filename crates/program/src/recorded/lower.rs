@@ -235,7 +235,7 @@ fn closed(tape: &Tape, arguments: &[Argument], results: &[Array]) -> Vec<usize> 
         .iter()
         .flat_map(|call| call.arrays.iter().map(|(array, _)| array))
         .chain(results)
-        .chain(tape.looked_at().iter().map(|(array, _)| array))
+        .chain(tape.looked_at())
         .map(|array| address(array.buffer()))
         .collect();
     let is_closed = |number: &usize| {

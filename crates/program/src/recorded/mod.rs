@@ -236,7 +236,7 @@ pub struct Recorded {
     pub(crate) entries: Vec<Entry>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) results: Vec<Shown>,
-    pub(crate) looked_at: Vec<(Array, u64)>,
+    pub(crate) looked_at: Vec<Array>,
     /// The arguments that the function refers to itself, too.
     pub(crate) closed: Vec<usize>,
 }
@@ -250,9 +250,9 @@ impl Recorded {
         })
     }
 
-    /// Arrays from outside whose values decided the recording, and their versions then.
+    /// Arrays from outside whose values decided the recording.
     #[must_use]
-    pub fn looked_at(&self) -> &[(Array, u64)] {
+    pub fn looked_at(&self) -> &[Array] {
         &self.looked_at
     }
 
