@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import time
 
-#: The time that checks may take, in times of the script's own; from which on no more calls of programs run op by op; and seconds of the processor that
-#: checks may take in any case, so that those of a script of some milliseconds are worth the name.
-SHARE, OF_PROGRAMS, GRACE = 2.5, 1.5, 0.01
-#: Seconds that an op takes to come to a worker, and its end to come back, at most; and of the core around a push that is passed by.
-_HANDED, _TOLD = 1e-4, 2e-6
-#: Seconds for which the core looks at the results of an array op, if these are short; and that the script takes longer behind a check, which has
-#: taken the caches.
-_LOOKED, _COLD = 7e-7, 1.5e-5
+#: The time that checks may take, in times of the script's own.
+SHARE = 2.5
+#: The same up to which more calls of programs run op by op.
+OF_PROGRAMS = 1.5
+#: Seconds of the processor that checks may take in any case, so that those of a script of some milliseconds are worth the name.
+GRACE = 0.01
+#: Seconds that an op takes to come to a worker, and its end to come back, at most.
+_HANDED = 1e-4
+#: Seconds of the core around a push that is passed by.
+_TOLD = 2e-6
+#: Seconds for which the core looks at the results of an array op, if these are short.
+_LOOKED = 7e-7
+#: Seconds that the script takes longer behind a check, which has taken the caches.
+_COLD = 1.5e-5
 
 
 class Budget:

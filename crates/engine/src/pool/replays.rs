@@ -19,8 +19,8 @@ use std::time::Instant;
 const SLICE: u64 = 50_000;
 /// A step counts as so long at least: times may be wrong, and after a thousand steps the worker looks whether they are cancelled.
 const SHORTEST: u64 = 50;
-/// Looks of a worker that has run what it was given for the one who gave it to come and count, before it does so itself. The other one
-/// took as much for itself: where that is long, it may take longer by a good deal, too.
+/// How often a worker looks whether the giver has counted its steps, before it counts them itself; the second figure is for parts from
+/// [`LONG_PART`] on. The giver took as much for itself: where that is long, it may take longer by a good deal, too.
 const COMES: u32 = 48;
 const COMES_SOON: u32 = 8;
 const LONG_PART: u64 = 3_000;

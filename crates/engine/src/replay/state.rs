@@ -23,8 +23,7 @@ const BATCH_TIME: u64 = 4_000;
 /// travel.
 const SHARED: u64 = 4_000;
 const SHARED_EACH: u64 = 400;
-/// [`HANDED`] is the same for a worker that waits for steps, and for one that is worth calling as the call is wide and goes on for so
-/// long.
+/// Nanoseconds that a wide call must still last for a second worker to be called.
 const GOES_ON: u64 = 50_000;
 
 /// The work for when the role is given back.

@@ -1,9 +1,8 @@
 //! The loops of a fused step that fail together.
 //!
-//! Loops that run as one step are not always one where something has failed before them: of `m *= 0.9; m += g; p -= 0.1 * m` a
-//! failure of `p` is none of `m`'s. Their *shares* are the loops that owe the same: that fail with the same of the arrays as
-//! they were before the step. Each is a member of the step, so that it is left out, and fails, by itself; the step runs the
-//! others. Where nothing has failed, all run as one.
+//! Loops that run as one step are not always one where something has failed before them: of `m *= 0.9; m += g; p -= 0.1 * m`, a
+//! failed `p` must not fail `m`. Loops that fail with the same input arrays form a *share*; each share is a member of the step. It
+//! is left out, and fails, by itself; the step runs the others. Where nothing has failed, all run as one.
 
 use super::bound::{Bindings, pointers};
 use std::collections::{BTreeMap, BTreeSet};
