@@ -116,6 +116,15 @@ def test_an_empty_run_has_a_summary() -> None:
     assert "critical path  none" in str(summary)
 
 
+def test_ops_that_have_not_begun_take_no_time() -> None:
+    run = Recording()
+    run.op("held", 0, 0, pushed=1000, outcome=Outcome.PENDING)
+    summary = summary_of(run)
+    assert (summary.wall, summary.parallelism, summary.pending) == (0, 0.0, 1)
+    run.op("runs", 1200, 1500, pushed=1100)
+    assert summary_of(run).wall == 500
+
+
 def test_text_is_aligned_and_long_paths_are_cut() -> None:
     lines = str(summary_of(random_run(300, 1))).splitlines()
     table = lines[: lines.index("")]

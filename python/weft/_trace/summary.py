@@ -117,7 +117,7 @@ class Summary:
     ops : list of OpSummary
         By name and kind; those with the longest total time first.
     wall : int
-        From the first push to the last end.
+        From the first push to the last end; 0 while nothing has begun.
     busy : int
         For how long threads and device streams worked, added up: nested ops count once, waits do not count.
     waited : int
@@ -316,7 +316,7 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
     outcomes = np.bincount(ops["outcome"][told], minlength=len(Outcome))
     return Summary(
         ops=_by_name(record, path),
-        wall=last - first,
+        wall=last - first if last else 0,  # before an op has begun
         busy=busy,
         waited=int((end - start)[outside].sum()),
         workers=ran_on,
