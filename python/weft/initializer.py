@@ -16,6 +16,7 @@ from typing import SupportsFloat
 
 import weft
 from weft._core import NDArray
+from weft._registry.brief import brief
 from weft._singa.models.generators import generator_of
 from weft._singa.models.tensors import write
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -100,13 +101,13 @@ def msra(t: NDArray) -> None:
 
 def _array(t: NDArray) -> NDArray:
     if not isinstance(t, NDArray):
-        raise ArgumentTypeError(f"an initializer overwrites a tensor, and was given {t!r}")
+        raise ArgumentTypeError(f"an initializer overwrites a tensor, and was given {brief(t)}")
     return t
 
 
 def _number(name: str, value: float) -> float:
     if not isinstance(value, SupportsFloat):
-        raise ArgumentTypeError(f"{name} is a number, not {value!r}")
+        raise ArgumentTypeError(f"{name} is a number, not {brief(value)}")
     return float(value)
 
 

@@ -42,6 +42,7 @@ import numpy as np
 from weft._core import NDArray, Scope, recording
 from weft._engine.recover import recover
 from weft._numpy import namespace
+from weft._registry.brief import brief
 from weft._singa.hints import absent_from
 from weft._singa.layers.base import Layer
 from weft._singa.models import blobs, files, torch_states as torch_moves
@@ -164,7 +165,7 @@ class Model(Layer):
         """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""
         if not callable(optimizer):
             raise ArgumentTypeError(
-                f"set_optimizer takes an optimizer, such as opt.SGD(lr=0.1), not {optimizer!r} ({type(optimizer).__name__})"
+                f"set_optimizer takes an optimizer, such as opt.SGD(lr=0.1), not {brief(optimizer)} ({type(optimizer).__name__})"
             )
         self.optimizer = optimizer
         if self._initialized:

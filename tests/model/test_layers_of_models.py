@@ -120,6 +120,23 @@ def test_mistakes(make: Any, said: str) -> None:
     assert isinstance(caught.value, TypeError | ValueError)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda many: layer.Linear(3)(many),
+        lambda many: layer.RNN(3, 3)(many, None),
+        lambda many: layer.MaxPool2d(str(many)),
+        lambda many: weft.ones((2, 3)).sum(axis=str(many)),
+        lambda many: weft.zeros(str(many)),
+    ],
+)
+def test_a_message_about_a_large_value_is_short(make: Any) -> None:
+    with pytest.raises(WeftError) as caught:
+        make(list(range(10_000)))
+    assert "..." in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
 def test_normalisation_keeps_running_averages() -> None:
     norm, x = layer.BatchNorm2d(momentum=0.75), f4(6, 3, 2, 2) * 2 + 1
     norm(weft.asarray(x))

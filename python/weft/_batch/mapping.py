@@ -13,6 +13,7 @@ from weft._call.operands import as_array
 from weft._core import NDArray
 from weft._ops.manipulation import moveaxis
 from weft._registry import hooks
+from weft._registry.brief import brief
 from weft._registry.levels import LEVELS, Examples, Level, innermost, inside, is_array
 from weft._registry.shapes import is_index
 from weft._registry.sieve import sieved
@@ -157,7 +158,7 @@ def _array(x: Any, axis: int) -> Any:
         raise ArgumentTypeError("vmap: a symbol has no examples: map functions of arrays")
     if isinstance(x, str | bytes) or callable(x):
         raise ArgumentTypeError(
-            f"vmap: an argument is {x!r}, which has no axis of examples: in_axes names None for what all examples share"
+            f"vmap: an argument is {brief(x)}, which has no axis of examples: in_axes names None for what all examples share"
         )
     array: Any = x if isinstance(x, Examples) else as_array(x)
     if not -array.ndim <= axis < array.ndim:
@@ -201,7 +202,7 @@ def _returned(x: Any, place: int | None, level: Level) -> Any:
             )
         return x
     if isinstance(x, str | bytes) or callable(x):
-        raise ArgumentTypeError(f"vmap({level.name}): the function returned {x!r}, and arrays are returned")
+        raise ArgumentTypeError(f"vmap({level.name}): the function returned {brief(x)}, and arrays are returned")
     array: Any = x if isinstance(x, Examples) else as_array(x)
     value = level.value_of(array)
     if not -value.ndim <= place < value.ndim:

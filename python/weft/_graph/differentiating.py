@@ -11,6 +11,7 @@ from weft._graph.passes import own_pass
 from weft._graph.recomputing import recompute
 from weft._graph.rewriting import eliminate_identity
 from weft._graph.symbols import Symbol
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def gradient(
 def _answer(name: str, answer: Any) -> SymbolCore:
     """Return the core of the symbol that a function of the caller's has returned."""
     if not isinstance(answer, Symbol):
-        raise ArgumentTypeError(f"{name}= returns a symbol, and {answer!r} was returned")
+        raise ArgumentTypeError(f"{name}= returns a symbol, and {brief(answer)} was returned")
     return answer._core
 
 

@@ -20,6 +20,7 @@ from weft._graph.training import NEVER_AGAIN, trained_graph
 from weft._ops.creation import ones_like, zeros
 from weft._ops.dtypes import astype
 from weft._ops.manipulation import broadcast_to
+from weft._registry.brief import brief
 from weft._tape.modes import TRAINING
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
 
@@ -470,7 +471,7 @@ class Executor:
         With `monitor_all`, each `forward` begins with the arguments and auxiliary states.
         """
         if callback is not None and not callable(callback):
-            raise ArgumentTypeError(f"a monitor is called as callback(name, array), and {callback!r} was given")
+            raise ArgumentTypeError(f"a monitor is called as callback(name, array), and {brief(callback)} was given")
         self._monitor, self._monitors_arguments = callback, bool(monitor_all)
 
     def reshape(self, *, partial_shaping: bool = False, allow_up_sizing: bool = False, **shapes: Any) -> Executor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weft._core import Node, NodeEntry
 from weft._graph.graphs import Graph, core_of
 from weft._graph.symbols import Symbol
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def rewrite(graph: Graph, pattern: Symbol, replacement: Callable[..., Symbol | N
         if made is None:
             return None
         if not isinstance(made, Symbol) or len(made.entries) != 1:
-            raise ArgumentTypeError(f"rewrite: the replacement returns a symbol of one result, or None, not {made!r}")
+            raise ArgumentTypeError(
+                f"rewrite: the replacement returns a symbol of one result, or None, not {brief(made)}"
+            )
         outputs = list(node.outputs)
         outputs[end.index] = _renamed(made.entries[0], node.name, set(bound.values()))
         return outputs

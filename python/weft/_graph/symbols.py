@@ -20,6 +20,7 @@ from weft._core import (
 from weft._graph import later
 from weft._graph.naming import HIDDEN
 from weft._graph.operators import Operators
+from weft._registry.brief import brief
 from weft._registry.symbol_hook import UnknownFactError, UnknownRank
 from weft.errors import ArgumentIndexError, ArgumentTypeError, GraphError
 
@@ -226,7 +227,7 @@ class Symbol(Operators):
         node = self.get_node()
         for key, text in attrs.items():
             if not isinstance(text, str):
-                raise ArgumentTypeError(f"set_attr({key}=...) takes a text, and {text!r} was given")
+                raise ArgumentTypeError(f"set_attr({key}=...) takes a text, and {brief(text)} was given")
             plain = node.is_variable and key not in HIDDEN
             node.set_attr(key if plain or key.startswith("__") else f"__{key}__", text)
 
@@ -545,7 +546,7 @@ def _variable_of(given: Any) -> str:
     if isinstance(given, Symbol) and len(given) == 1 and given.get_node().is_variable:
         return given.get_node().name
     raise GraphError(
-        f"gradient() takes variables or their names, and {given!r} was given: weft.graph.gradient takes other values, too"
+        f"gradient() takes variables or their names, and {brief(given)} was given: weft.graph.gradient takes other values, too"
     )
 
 

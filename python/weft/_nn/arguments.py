@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 import numpy as np
 
 from weft._registry.avals import Aval, result_dtype
+from weft._registry.brief import brief
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ def plain(value: Any) -> Any:
     try:
         return operator.index(cast("SupportsIndex", value))
     except TypeError:
-        raise ArgumentTypeError(f"a whole number, or a sequence of them, is taken, and {value!r} was given") from None
+        raise ArgumentTypeError(
+            f"a whole number, or a sequence of them, is taken, and {brief(value)} was given"
+        ) from None
 
 
 def known(**attributes: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from weft._nn.facts import takes_plain
 from weft._nn.running import around
 from weft._ops.elementwise import square
 from weft._registry.avals import Aval
+from weft._registry.brief import brief
 from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
@@ -32,9 +33,9 @@ def _infer_window_sum(x: Aval, *, size: int, reverse: bool = False) -> Aval:
     if len(x.shape) < 2:  # a batch of channels
         raise refuse("nn.lrn", "data (N, C, ...) are taken", x=x)
     if not isinstance(size, int):
-        raise ArgumentTypeError(f"nn.lrn: size is a whole number of channels, not {size!r}")
+        raise ArgumentTypeError(f"nn.lrn: size is a whole number of channels, not {brief(size)}")
     if size < 1:
-        raise ArgumentValueError(f"nn.lrn: size is a number of channels of at least 1, not {size!r}")
+        raise ArgumentValueError(f"nn.lrn: size is a number of channels of at least 1, not {brief(size)}")
     return Aval(x.shape, floating("nn.lrn", x=x))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ def numbers(op: str, name: str, value: Any, count: int, *, least: int = 1) -> Sh
     """
     found: Any = (value,) * count if isinstance(value, int) else value
     if found.__class__ is not tuple or not all(isinstance(each, int) for each in found):
-        raise ArgumentTypeError(f"{op}: {name} is a whole number, or one for each axis, not {value!r}")
+        raise ArgumentTypeError(f"{op}: {name} is a whole number, or one for each axis, not {brief(value)}")
     if len(found) != count:
-        raise ArgumentValueError(f"{op}: {name}={value!r} has {len(found)} numbers for {count} spatial axes")
+        raise ArgumentValueError(f"{op}: {name}={brief(value)} has {len(found)} numbers for {count} spatial axes")
     if any(each < least for each in found):
-        raise ArgumentValueError(f"{op}: {name} is at least {least} along each axis, not {value!r}")
+        raise ArgumentValueError(f"{op}: {name} is at least {least} along each axis, not {brief(value)}")
     lengths: Shape = found
     return lengths
 
@@ -49,7 +50,7 @@ def pads(op: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
     """
     if value.__class__ is tuple and value and all(isinstance(each, tuple) for each in value):
         if len(value) != count:
-            raise ArgumentValueError(f"{op}: padding={value!r} has {len(value)} pairs for {count} spatial axes")
+            raise ArgumentValueError(f"{op}: padding={brief(value)} has {len(value)} pairs for {count} spatial axes")
         found = [numbers(op, "padding", each, 2, least=0) for each in value]
         return tuple((before, after) for before, after in found)
     return tuple((each, each) for each in numbers(op, "padding", value, count, least=0))

@@ -10,6 +10,7 @@ import numpy as np
 from weft._call.inline import answers
 from weft._core import Native
 from weft._registry.avals import Aval, broadcast_shapes
+from weft._registry.brief import brief
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
 from weft._registry.op import group, register_op
@@ -284,7 +285,7 @@ def matrix_power(out: Elements, x: Elements, *, n: int) -> None:
 def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") -> Aval:
     if ord not in _MATRIX_NORMS:
         raise ArgumentValueError(
-            f"ord of a matrix norm is 'fro', 'nuc', 1, 2 or inf, or one of those negative; got {ord!r}"
+            f"ord of a matrix norm is 'fro', 'nuc', 1, 2 or inf, or one of those negative; got {brief(ord)}"
         )
     stack, m, n = _matrix("matrix_norm", x)
     if 0 in (m, n) and ord not in (None, "fro", "nuc"):
@@ -306,7 +307,7 @@ state(matrix_norm, cupy=_matrix_norm_by_cupy)
 
 def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:
     if not isinstance(ord, int | float):
-        raise ArgumentTypeError(f"ord of a vector norm is a number, got {ord!r}")
+        raise ArgumentTypeError(f"ord of a vector norm is a number, got {brief(ord)}")
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape) if keepdims or i not in axis)
     if abs(ord) == np.inf and any(x.shape[i] == 0 for i in axis):
         raise ArgumentValueError(f"the norm of order {ord} is of no elements: shape {x.shape} along axes {axis}")

@@ -23,6 +23,7 @@ import numpy as np
 from weft._call.calls import call
 from weft._core import NDArray, push_compute
 from weft._registry.avals import Aval
+from weft._registry.brief import brief
 from weft._registry.defaults import state
 from weft._registry.gradients import refuse_gradient
 from weft._registry.op import Op, group, register_op
@@ -228,7 +229,7 @@ def output_shape(size: Size) -> Shape | None:
     try:
         shape = tuple(map(operator.index, entries))
     except TypeError:
-        raise ArgumentTypeError(f"size must be an int or a sequence of ints, not {size!r}") from None
+        raise ArgumentTypeError(f"size must be an int or a sequence of ints, not {brief(size)}") from None
     if any(length < 0 for length in shape):
         raise ArgumentValueError(f"size has a negative dimension: {shape}")
     return shape

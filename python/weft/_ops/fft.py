@@ -13,6 +13,7 @@ from weft._call.operands import as_array
 from weft._engine.default import get_engine
 from weft._ops.manipulation import roll
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.brief import brief
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
 from weft._registry.op import group, register_op
@@ -391,7 +392,7 @@ def _many_axes(
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
     if is_index(axes):
-        raise ArgumentTypeError(f"{name}: axes are a sequence of integers, not {axes!r}")
+        raise ArgumentTypeError(f"{name}: axes are a sequence of integers, not {brief(axes)}")
     at = tuple(axis_index(axis, x.ndim) for axis in axes)
     if s is not None and len(s) != len(at):
         raise ArgumentValueError(f"s={tuple(s)} is not for as many axes as {tuple(axes)}")

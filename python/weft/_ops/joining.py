@@ -30,6 +30,7 @@ from weft._ops.manipulation import (
     unstack,
 )
 from weft._registry.avals import Aval, as_dtype, result_dtype
+from weft._registry.brief import brief
 from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shape_rules import shaped_by
@@ -524,7 +525,7 @@ def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
     if isinstance(arrays, NDArray):
         return list(unstack(arrays))
     if not isinstance(arrays, Iterable):
-        raise ArgumentTypeError(f"a list or a tuple of arrays is joined, and {arrays!r} was given")
+        raise ArgumentTypeError(f"a list or a tuple of arrays is joined, and {brief(arrays)} was given")
     for x in arrays:
         if not isinstance(x, NDArray):
             break

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from weft._core import common_shape
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -75,9 +76,11 @@ def _lengths(shape: Any) -> tuple[int, ...]:
     try:
         found = tuple([operator.index(length) for length in shape])
     except TypeError:
-        raise ArgumentTypeError(f"the shape of an Aval is a tuple of integers, not {shape!r}") from None
+        raise ArgumentTypeError(f"the shape of an Aval is a tuple of integers, not {brief(shape)}") from None
     if min(found, default=0) < 0:
-        raise ArgumentValueError(f"an axis has a length of at least 0, and the shape of an Aval was to be {shape!r}")
+        raise ArgumentValueError(
+            f"an axis has a length of at least 0, and the shape of an Aval was to be {brief(shape)}"
+        )
     return found
 
 
@@ -98,7 +101,9 @@ def avals_of(name: str, answer: Any) -> tuple[Aval, ...]:
     """
     found: Any = (answer,) if isinstance(answer, Aval) else answer
     if not issubclass(found.__class__, tuple) or not all(isinstance(each, Aval) for each in found):
-        raise ArgumentTypeError(f"the rule infer of op {name!r} returns an Aval, or a tuple of them, not {answer!r}")
+        raise ArgumentTypeError(
+            f"the rule infer of op {name!r} returns an Aval, or a tuple of them, not {brief(answer)}"
+        )
     avals: tuple[Aval, ...] = found
     return avals
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from weft._core import Callee, GroupEntry, OpEntry, all_ops, call, canonical_key, find_op
 from weft._registry.avals import Aval, avals_of, broadcast_of_ufunc, scalar_dtype
+from weft._registry.brief import brief
 from weft._registry.defaults import describe_op, follow_rule
 from weft.errors import ArgumentTypeError, GraphError
 
@@ -156,7 +157,9 @@ class Op(Callee):
         if key == "gradient_reads":
             self._check_reads(value)
         if key == "infer" and not callable(value):
-            raise ArgumentTypeError(f"attribute 'infer' of op {self.name!r} is a function, and {value!r} was given")
+            raise ArgumentTypeError(
+                f"attribute 'infer' of op {self.name!r} is a function, and {brief(value)} was given"
+            )
         with _lock:
             known = self._entry.level(key)
             self._entry.set_attribute(key, value, level)
@@ -168,7 +171,7 @@ class Op(Callee):
         if value is not None and not all(isinstance(mask, int) and 0 <= mask <= EVERYTHING for mask in each):
             raise ArgumentTypeError(
                 f"gradient_reads of the op {self.name!r} is an integer whose bits are operands and, from 32 on, results; one for "
-                f"each operand; or None for an op without a gradient: not {value!r}"
+                f"each operand; or None for an op without a gradient: not {brief(value)}"
             )
 
     def _follow(self, key: str, value: Any, level: int) -> None:

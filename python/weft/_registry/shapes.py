@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, SupportsFloat, SupportsIndex, TypeAlias, cast
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from weft._registry.brief import brief
 from weft._registry.symbol_hook import UnknownFactError, UnknownRank
 from weft.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError, AxisError
 
@@ -33,7 +34,7 @@ def as_index(value: SupportsIndex, name: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise ArgumentTypeError(f"{name} is an integer, not the {type(value).__name__} {value!r}") from None
+        raise ArgumentTypeError(f"{name} is an integer, not the {type(value).__name__} {brief(value)}") from None
 
 
 def as_number(value: SupportsFloat | SupportsIndex, name: str) -> float:
@@ -41,7 +42,7 @@ def as_number(value: SupportsFloat | SupportsIndex, name: str) -> float:
     try:
         return float(value)
     except TypeError:
-        raise ArgumentTypeError(f"{name} is a real number, not the {type(value).__name__} {value!r}") from None
+        raise ArgumentTypeError(f"{name} is a real number, not the {type(value).__name__} {brief(value)}") from None
     except OverflowError as error:
         raise ArgumentOverflowError(f"{name}: {error}") from None
 
@@ -57,7 +58,7 @@ def as_shape(shape: AnyShape) -> Shape:
         return tuple([operator.index(n) for n in cast("Sequence[SupportsIndex]", shape)])
     except TypeError:
         raise ArgumentTypeError(
-            f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {shape!r}"
+            f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {brief(shape)}"
         ) from None
 
 
@@ -66,7 +67,7 @@ def axis_index(axis: SupportsIndex, ndim: int | UnknownRank) -> int:
     try:
         index = operator.index(axis)
     except TypeError:
-        raise ArgumentTypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
+        raise ArgumentTypeError(f"an axis is an integer, not the {type(axis).__name__} {brief(axis)}") from None
     if isinstance(ndim, UnknownRank):
         return index
     try:
@@ -87,7 +88,7 @@ def axes_in_order(axes: int | Iterable[int], ndim: int, name: str | None = None)
         raise ArgumentValueError(f"{error}: {axes}") from None
     except TypeError:
         raise ArgumentTypeError(
-            f"{name or 'axes'} are an integer or several of them, not the {type(axes).__name__} {axes!r}"
+            f"{name or 'axes'} are an integer or several of them, not the {type(axes).__name__} {brief(axes)}"
         ) from None
 
 
@@ -118,7 +119,7 @@ def axis_tuple(axis: Axis, ndim: int | UnknownRank) -> Shape:
         found = [operator.index(each) for each in axis]
     except TypeError:
         raise ArgumentTypeError(
-            f"axes are an integer or several of them, not the {type(axis).__name__} {axis!r}"
+            f"axes are an integer or several of them, not the {type(axis).__name__} {brief(axis)}"
         ) from None
     return tuple(sorted(axes_in_order(found, ndim)))
 

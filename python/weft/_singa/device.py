@@ -11,6 +11,7 @@ from weft._core import NDArray, Variable, cuda_device_count, cuda_memory_stats, 
 from weft._engine.array_waits import wait_all
 from weft._engine.default import get_engine
 from weft._engine.labels import Device as _Device, gpu
+from weft._registry.brief import brief
 from weft._registry.shapes import is_index
 from weft._singa.models.deferred import Deferred, deferred_of
 from weft._singa.models.generators import generator_of, seed
@@ -104,7 +105,7 @@ class Device(_Device):
             ) from None
         for block in (*reads, *writes):
             if not isinstance(block, NDArray | Variable):
-                raise ArgumentTypeError(f"read_blocks and write_blocks hold arrays and variables, not {block!r}")
+                raise ArgumentTypeError(f"read_blocks and write_blocks hold arrays and variables, not {brief(block)}")
         if use_rand_generator:
             writes.append(self.generator._state)
         blocks = [*writes, *reads]

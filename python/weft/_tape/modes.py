@@ -7,6 +7,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from weft._core import Scope, tape_mode
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError
 
 #: None if not set: then the tape listens.
@@ -26,7 +27,7 @@ def flag(value: object, name: str) -> bool:
     """
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
         return bool(value == 1)
-    raise ArgumentTypeError(f"{name} is True or False, not {value!r}")
+    raise ArgumentTypeError(f"{name} is True or False, not {brief(value)}")
 
 
 def train(*, mode: bool) -> None:

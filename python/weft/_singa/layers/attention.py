@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from weft._nn import namespace as nn
 from weft._numpy import namespace
+from weft._registry.brief import brief
 from weft._singa.layers.base import Lazy
 from weft._singa.layers.linear import Linear
 from weft._singa.models.generators import generator_of
@@ -64,7 +65,9 @@ class MultiHeadAttention(Lazy):
         for name, count in (("num_heads", self.heads), ("features", 1 if self.features is None else self.features)):
             given: object = count
             if not isinstance(given, SupportsIndex) or operator.index(given) < 1:
-                raise ArgumentValueError(f"MultiHeadAttention: {name} is a whole number of at least 1, not {count!r}")
+                raise ArgumentValueError(
+                    f"MultiHeadAttention: {name} is a whole number of at least 1, not {brief(count)}"
+                )
         if not 0 <= dropout < 1:
             raise ArgumentValueError(
                 f"MultiHeadAttention: dropout is a probability from 0 to less than 1, not {dropout}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 from weft._core import NDArray
 from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
+from weft._registry.brief import brief
 from weft._singa.hints import INSTEAD_OF_LAYERS
 from weft._singa.models.batches import as_batch
 from weft._singa.models.tensors import Tensor, write
@@ -301,7 +302,7 @@ class Own(Layer):
         for x in inputs[: self._arrays_first]:
             if not hasattr(x, "shape"):
                 raise ArgumentTypeError(
-                    f"{self._called()} is called with arrays, and was given {x!r}: make one by weft.asarray or "
+                    f"{self._called()} is called with arrays, and was given {brief(x)}: make one by weft.asarray or "
                     "tensor.from_numpy"
                 )
 

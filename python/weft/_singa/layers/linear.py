@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from weft._numpy import namespace
+from weft._registry.brief import brief
 from weft._singa.layers.base import Lazy
 from weft._singa.networks import embedding
 from weft._singa.products import gemm
@@ -56,7 +57,7 @@ class Linear(Lazy):
         lengths: tuple[tuple[str, object], ...] = (("in_features", self.in_features), ("out_features", out_features))
         for name, length in lengths:
             if length is not None and (not isinstance(length, SupportsIndex) or operator.index(length) < 1):
-                raise ArgumentValueError(f"Linear: {name} is a whole number of at least 1, not {length!r}")
+                raise ArgumentValueError(f"Linear: {name} is a whole number of at least 1, not {brief(length)}")
         self.bias: bool = bool(args[1]) if len(args) > 1 else bias
 
     def initialize(self, x: NDArray) -> None:

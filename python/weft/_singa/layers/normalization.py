@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from weft._nn import namespace as nn
 from weft._numpy import namespace
+from weft._registry.brief import brief
 from weft._singa.layers.base import Lazy
 from weft._singa.networks import BatchNormHandle, batchnorm_2d
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
@@ -234,5 +235,5 @@ class GroupNorm(Lazy):
 
 def _count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
-        raise ArgumentValueError(f"{name} is a whole number of at least 1, not {value!r}")
+        raise ArgumentValueError(f"{name} is a whole number of at least 1, not {brief(value)}")
     return operator.index(value)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._nn import namespace as nn
 from weft._numpy import namespace
+from weft._registry.brief import brief
 from weft._singa.elementwise import chosen
 from weft._singa.networks import dropout
 from weft.errors import ArgumentTypeError, ShapeError
@@ -26,12 +27,14 @@ def stacked(name: str, xs: Any, *, batch_first: bool) -> NDArray:
         if not steps:
             raise ArgumentTypeError(f"{name} takes at least one step, and was given none")
         if not all(hasattr(step, "shape") for step in steps):
-            raise ArgumentTypeError(f"{name} takes steps (N, F) that are arrays, and was given {xs!r}")
+            raise ArgumentTypeError(f"{name} takes steps (N, F) that are arrays, and was given {brief(xs)}")
         if any(step.ndim != 2 or step.shape != steps[0].shape for step in steps):  # a batch of features
             raise ShapeError(f"{name} takes steps (N, F) of one shape, and was given {[step.shape for step in steps]}")
         return namespace.stack(steps)
     if not hasattr(xs, "shape"):
-        raise ArgumentTypeError(f"{name} takes a list of steps (N, F), or an array of sequences, and was given {xs!r}")
+        raise ArgumentTypeError(
+            f"{name} takes a list of steps (N, F), or an array of sequences, and was given {brief(xs)}"
+        )
     if xs.ndim != 3:  # steps, batch, features
         order = "(N, T, F)" if batch_first else "(T, N, F)"
         raise ShapeError(

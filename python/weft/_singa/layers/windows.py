@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import SupportsIndex, TypeAlias, cast
 
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 Pair: TypeAlias = "int | Sequence[int]"
@@ -25,10 +26,10 @@ def pair(name: str, value: Pair, least: int = 1) -> tuple[int, int]:
     given: object = (value, value) if isinstance(value, int) else value
     whole = not isinstance(given, str) and isinstance(given, Sequence) and len(given) == 2  # rows and columns
     if not whole or not all(isinstance(each, SupportsIndex) for each in cast("Sequence[object]", given)):
-        raise ArgumentTypeError(f"{name} is a number, or one for rows and one for columns, not {value!r}")
+        raise ArgumentTypeError(f"{name} is a number, or one for rows and one for columns, not {brief(value)}")
     rows, columns = map(operator.index, cast("Sequence[SupportsIndex]", given))
     if min(rows, columns) < least:
-        raise ArgumentValueError(f"{name} is at least {least}, not {value!r}")
+        raise ArgumentValueError(f"{name} is at least {least}, not {brief(value)}")
     return rows, columns
 
 

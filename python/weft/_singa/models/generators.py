@@ -11,6 +11,7 @@ from weft._call.devices import as_device
 from weft._engine.default import get_engine
 from weft._ops.random import Generator
 from weft._program.unrecorded import outside
+from weft._registry.brief import brief
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def generator_of(device: Device | str | None = None) -> Generator:
 def seed(device: Device | str | None, value: SupportsIndex) -> None:
     """Begin the device's numbers anew, from a seed; programs that draw from them go on with the new ones."""
     if not isinstance(value, SupportsIndex):
-        raise ArgumentTypeError(f"a seed is a whole number of at least 0, not {value!r}")
+        raise ArgumentTypeError(f"a seed is a whole number of at least 0, not {brief(value)}")
     number = operator.index(value)
     if number < 0:
         raise ArgumentValueError(f"a seed is a whole number of at least 0, not {number}")

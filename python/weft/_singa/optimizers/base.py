@@ -11,6 +11,7 @@ from weft._core import NDArray
 from weft._numpy import namespace
 from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
+from weft._registry.brief import brief
 from weft._singa.hints import INSTEAD_OF_OPTIMIZERS
 from weft._singa.models.tensors import Tensor, dtype_of, write
 from weft._singa.models.timing import place_outside
@@ -316,7 +317,7 @@ def pairs_of(
     for each in found:
         if not _is_pair(each):
             raise ArgumentTypeError(
-                f"{name} takes pairs of parameters and gradients, such as autograd.gradients(loss), and was given {each!r}"
+                f"{name} takes pairs of parameters and gradients, such as autograd.gradients(loss), and was given {brief(each)}"
             )
     return found
 
