@@ -266,6 +266,12 @@ def test_a_bad_setting_is_a_clear_error(script: RunScript, name: str, value: str
     assert value in done.stdout
 
 
+def test_a_bad_setting_of_all_engines_is_named_alone(script: RunScript) -> None:
+    done = script(DEFAULT, WEFT_CHECK="yes", WEFT_WORKERS="2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "refused: the environment variable WEFT_CHECK must be 0 or 1, not 'yes'"
+
+
 def test_the_wheel_is_typed() -> None:
     folder = Path(weft.__file__).parent
     assert (folder / "py.typed").exists()

@@ -120,6 +120,8 @@ def _from_environment() -> Engine:
     try:
         return Engine(name="default", **settings)
     except ArgumentValueError as error:
+        if str(error).startswith("the environment variable "):  # one that all engines read
+            raise
         given = ", ".join(f"WEFT_{key.upper()}={value}" for key, value in settings.items())
         raise ArgumentValueError(f"the environment ({given}) makes no engine: {error}") from None
 
