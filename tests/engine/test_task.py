@@ -216,6 +216,20 @@ def test_a_call_that_does_not_fit_pushes_nothing(default_engine: weft.Engine) ->
     assert default_engine.stats()["pushed"] == 0
 
 
+def test_a_misspelled_argument_is_named_as_python_does() -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=r"^task 'scaled': got an unexpected keyword argument 'fator'$"):
+        scale(np.ones(3), fator=2.0)  # type: ignore[call-arg]
+    with pytest.raises(errors.ArgumentTypeError, match=r"^task 'scaled': missing a required argument: 'factor'$"):
+        scale(np.ones(3))  # type: ignore[call-arg]
+
+    @weft.task
+    def collect(x: weft.Mutate[Array], factor: float, **more: float) -> None:
+        x *= factor + sum(more.values())
+
+    with pytest.raises(errors.ArgumentTypeError, match="missing a required argument: 'factor'"):
+        collect(np.ones(3), fator=2.0)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [

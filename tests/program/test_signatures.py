@@ -199,6 +199,8 @@ def test_wrong_arguments_are_pythons_error(call: Any) -> None:
     with pytest.raises(TypeError, match="step"):
         call(step)
     assert step(1) == (1, 1)
+    with pytest.raises(TypeError, match=r"^step\(\): got an unexpected keyword argument 'z'$"):
+        step(z=1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("value", [object(), lambda: 0, identity])

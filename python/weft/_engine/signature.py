@@ -82,9 +82,25 @@ class TaskSignature:
         """
         if not kwargs and self._fewest <= len(args) <= self._most:
             return [args[index] if index < len(args) else default for index, default in self._slots]
-        bound = self._signature.bind(*args, **kwargs)
+        bound = bind(self._signature, args, kwargs)
         bound.apply_defaults()
         return [bound.arguments[name] for name, _ in self.accesses]
+
+
+def bind(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+    """Return the arguments of a call by parameter; TypeError if they do not fit.
+
+    As in a call of Python's, a keyword that no parameter has is named before a parameter that it was meant for.
+    """
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError:
+        parameters = signature.parameters
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+            for strange in kwargs:
+                if strange not in parameters:
+                    raise TypeError(f"got an unexpected keyword argument {strange!r}") from None
+        raise
 
 
 class _Unknown:

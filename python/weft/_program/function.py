@@ -15,6 +15,7 @@ import numpy as np
 
 from weft._core import NDArray, Scope, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
 from weft._engine.default import get_engine
+from weft._engine.signature import bind
 from weft._program.backward import Inseparable
 from weft._program.dummies import blank, layouts_of
 from weft._program.history import Call, History
@@ -95,7 +96,7 @@ class Settings:
     def bind(self, bound: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments of a call in the order of these parameters, bound by Python's rules."""
         try:
-            found = self._signatures[bound].bind(*args, **kwargs)
+            found = bind(self._signatures[bound], args, kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"{self.name}(): {error}") from None
         found.apply_defaults()
