@@ -289,6 +289,13 @@ def test_declarations_are_lists(given: Any) -> None:
         weft.task(reads=given)
 
 
+@pytest.mark.parametrize(("option", "tag"), [("reads", "Read"), ("mutates", "Mutate")])
+def test_declarations_are_objects_and_no_names(option: str, tag: str) -> None:
+    message = rf"{option} is a list of objects, .* and holds the name 'y': .* by weft\.{tag}$"
+    with pytest.raises(ArgumentTypeError, match=message):
+        weft.task(**{option: [np.zeros(3), "y"]})  # type: ignore[call-overload]
+
+
 def test_arrays_of_tasks_count_as_pending_bytes() -> None:
     gate = threading.Event()
     with weft.Engine(workers=1, max_pending_bytes=1 << 20, on_limit="raise") as engine:

@@ -275,7 +275,15 @@ def _objects(option: str, given: Any) -> tuple[object, ...]:
     kind: str = type(given).__name__
     if isinstance(given, (np.ndarray, NDArray, Variable, str)) or not hasattr(given, "__iter__"):
         raise ArgumentTypeError(f"weft.task: {option} is a list of objects, as in {option}=[x], not {kind}")
-    return tuple(given)
+    objects = tuple(given)
+    for each in objects:
+        if isinstance(each, str):
+            tag = "Read" if option == "reads" else "Mutate"
+            raise ArgumentTypeError(
+                f"weft.task: {option} is a list of objects, as in {option}=[x], and holds the name {each[:40]!r}: list the "
+                f"object itself, or tag the parameter of this name by weft.{tag}"
+            )
+    return objects
 
 
 def _count(retries: Any) -> int:
