@@ -28,7 +28,8 @@ INSTEAD = {
     "no_grad": "weft.autograd.no_grad()",
     "optim": "weft.opt",
     "pmap": "weft.distributed.Communicator, or opt.DistOpt for training",
-    "put": "the object itself, as an argument: nothing is copied",
+    "push": "weft.get_engine().push(function, reads, mutates), or @weft.task",
+    "put": "x.flat[indices] = values; where an object is handed to tasks, the object itself, as an argument",
     "rand": "weft.random.default_rng(seed).random(shape)",
     "randint": "weft.random.default_rng(seed).integers(low, high, shape)",
     "randn": "weft.random.default_rng(seed).standard_normal(shape)",
@@ -79,10 +80,27 @@ _OF_TENSORS = {
     "uniform": "weft.tensor.uniform(low, high, x)",
 }
 
+#: Replacements for attributes of NumPy's arrays that are functions here, or tell of memory.
+_OF_NUMPY = {
+    "argpartition": "weft.argpartition(x, kth)",
+    "base": "x: views share its memory, and their accesses are ordered with its own",
+    "byteswap": "x.numpy().byteswap()",
+    "choose": "weft.select([x == 0, x == 1], choices)",
+    "compress": "weft.compress(condition, x, axis)",
+    "ctypes": "x.numpy().ctypes",
+    "dump": "weft.save(path, x=x)",
+    "flags": "x.readonly, or x.strides for the order in memory",
+    "itemset": "x[i] = value",
+    "put": "x.flat[indices] = values",
+    "resize": "x.reshape(shape), which keeps the number of elements, or weft.pad(x, widths)",
+    "tofile": "weft.save(path, x=x), or x.numpy().tofile(path)",
+}
+
 #: Replacements for methods of arrays that keep their gradients and a tape, or that are never written to.
 INSTEAD_OF_METHODS = {
     **MOVES,
     **_OF_TENSORS,
+    **_OF_NUMPY,
     "at": "x[i] = value: arrays are written to in place, in programs, too",
     "block_until_ready": "x.wait_to_read(), or await x",
     "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",
