@@ -377,3 +377,12 @@ def test_memory_that_cannot_be_had_is_an_error_of_the_op() -> None:
 def test_more_bytes_than_an_address_can_name_are_refused() -> None:
     with pytest.raises(ValueError, match=r"too (big|large)"):
         weft.empty((1 << 40, 1 << 40))
+
+
+@pytest.mark.parametrize("text", ["a", b"a", bytearray(b"a")])
+def test_text_times_an_array_is_no_repetition(text: Any) -> None:
+    x: Any = weft.ones(3)
+    for multiply in (lambda: x * text, lambda: text * x, lambda: weft.ones(()) * text):
+        with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*: .*'NDArray'"):
+            multiply()
+    assert weft.asarray(2) * text == text * 2  # it is an index

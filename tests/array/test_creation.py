@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import math
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -85,7 +87,7 @@ def test_nested_arrays() -> None:
 
 
 def test_bad_values() -> None:
-    for value in ("text", ["a"], None, object(), np.zeros(1, "M8[s]")):
+    for value in ("text", ["a"], [None], np.array(None), np.zeros(1, "M8[s]")):
         with pytest.raises(TypeError, match="no arrays of dtype"):
             weft.asarray(value)
     with pytest.raises(TypeError, match="no arrays of dtype"):
@@ -181,13 +183,35 @@ def test_arange(ends: tuple[Any, ...], dtype: str | None) -> None:
 def test_arange_checks() -> None:
     assert weft.arange(np.int64(3), weft.asarray(5)).tolist() == [3, 4]
     assert weft.arange(2, dtype=bool).tolist() == [False, True]
-    with pytest.raises(ZeroDivisionError):
-        weft.arange(1, 2, 0)
+    for zero in (0, 0.0):
+        with pytest.raises(ZeroDivisionError, match="step"):
+            weft.arange(1, 2, zero)
+    for end in (10**20, 1e30, math.inf, -math.inf, math.nan):
+        with pytest.raises(ValueError, match=r"^arange: from 0 to .* no array has so many"):
+            weft.arange(end)
     for value in ("a", None, 1j):
         with pytest.raises(TypeError):
             weft.arange(value)
     with pytest.raises(TypeError, match="length 2"):
         weft.arange(3, dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "of None: write weft.nan"),
+        ({1, 2}, "of the class set: write list(x)"),
+        ({1: 2}, "of the class dict: write list(x.values())"),
+        ((i for i in range(3)), "of the class generator: write list(x)"),
+        (Fraction(1, 2), "of the class Fraction: write float(x)"),
+        (object(), "of the class object: write its numbers"),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+@pytest.mark.parametrize("make", [weft.asarray, weft.sum, lambda x: weft.full(2, x)])
+def test_what_is_no_array_is_told_with_what_to_write(make: Any, value: object, said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        make(value)
 
 
 @pytest.mark.parametrize("endpoint", [True, False])

@@ -209,6 +209,8 @@ def test_repeat_and_tile() -> None:
     for repeats, axis in [(3, None), ([1, 0, 2], 1), ([2], 0), (0, 0), ([1, 2, 3, 4, 5, 6], None)]:
         agree(weft.repeat(a, repeats, axis=axis), np.repeat(x, repeats, axis=axis))
     agree(weft.repeat(a, weft.asarray([1, 0, 2]), axis=1), np.repeat(x, [1, 0, 2], axis=1))
+    with pytest.raises(ValueError, match=rf"^repeat: repeats of {2**62} make axis 0"):
+        weft.repeat([1, 2], 2**62)
     for repetitions in [(2,), (2, 1, 3), (), (0, 2), 3]:
         agree(weft.tile(a, repetitions), np.tile(x, repetitions))
     with pytest.raises(ValueError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -101,12 +102,12 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         raise ArgumentValueError(f"no array can be made of it: {error}") from None
     if x.__class__ in _FRESH and copy and found.dtype in SUPPORTED and (dtype is None or dtype is found.dtype):
         return found  # made from Python's numbers: it has no other user
-    wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))
+    wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or _native(found, x)
     fresh = isinstance(x, int | float | complex | list | tuple)
     if found.dtype.kind == "O" and fresh and (isinstance(x, int) or wanted.kind in "iu"):
         return np.array(x, wanted)  # an integer over 64 bits: NumPy checks the range
     if found.dtype.kind not in "biufc":
-        as_dtype(found.dtype)  # raises: text and objects are not read
+        _native(found, x)  # raises: text and objects are not read
     if found.dtype.kind == "c" and wanted.kind not in "cb":
         raise ArgumentTypeError(
             f"cannot make an array of dtype {wanted} from complex values: take real() or imag() first"
@@ -115,6 +116,26 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         return np.array(x, wanted)  # NumPy checks the range of Python's numbers
     with np.errstate(all="ignore"):
         return np.array(found, wanted, copy=None if fresh and copy else copy)
+
+
+def _native(found: np.ndarray[Any, Any], x: object) -> DType:
+    """Return the dtype of NumPy's array of `x` in native byte order; ArgumentTypeError if arrays cannot have it."""
+    if found.dtype.kind == "O" and found.ndim == 0 and not isinstance(x, int | np.ndarray | np.generic):
+        raise ArgumentTypeError(_no_array(x))
+    return as_dtype(found.dtype.newbyteorder("="))
+
+
+def _no_array(x: Any) -> str:
+    """Return the message about an object that NumPy takes for one element, and what to write instead."""
+    if x is None:
+        return "no array can be made of None: write weft.nan for a missing number"
+    if isinstance(x, Mapping):
+        instead = "list(x.values())"
+    elif isinstance(x, Iterable):
+        instead = "list(x)"
+    else:
+        instead = "float(x)" if hasattr(x, "__float__") else "its numbers, as a list or a NumPy array"
+    return f"no array can be made of a value of the class {type(x).__name__}: write {instead}"
 
 
 def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ from weft._call.plans import COMPARISONS
 from weft._core import NDArray, Scope, tape_entry, tape_hears
 from weft._ops import parts
 from weft._registry.op import attribute_map, get_op
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._registry.op import Op
@@ -54,6 +55,8 @@ def dispatch_operator(name: str, left: Any, right: Any) -> Any:
     if name in _UNARY:
         return call(_OPS[name], left)
     if not (_takes(left) and _takes(right)):
+        if name == "multiply" and isinstance(right if isinstance(left, NDArray) else left, str | bytes | bytearray):
+            _refuse_repetition(left, right)
         return NotImplemented
     if name in ("matmul", "imatmul"):
         return _matmul(name, left, right)
@@ -82,6 +85,15 @@ def divmod_of(left: Any, right: Any) -> Any:
     if not (_takes(left) and _takes(right)):
         return NotImplemented
     return parts.divmod(left, right)
+
+
+def _refuse_repetition(left: Any, right: Any) -> None:
+    """Raise TypeError for text times an array that is no index: Python would take the array for a number of repetitions."""
+    array = left if isinstance(left, NDArray) else right
+    if array.ndim or array.dtype.kind not in "iu":
+        raise ArgumentTypeError(
+            f"unsupported operand type(s) for *: {type(left).__name__!r} and {type(right).__name__!r}"
+        )
 
 
 def _takes(operand: Any) -> bool:

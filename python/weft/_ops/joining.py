@@ -6,6 +6,7 @@ The slices of a join are disjoint, so the copies run side by side, each as soon 
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, cast
@@ -176,6 +177,8 @@ def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
     if len(repeats) not in (1, x.shape[at]):
         raise ArgumentValueError(f"{len(repeats)} repeats do not fit axis {at} of shape {x.shape}")
     length = repeats[0] * x.shape[at] if len(repeats) == 1 else sum(repeats)
+    if length > sys.maxsize:
+        raise ArgumentValueError(f"repeat: repeats of {max(repeats)} make axis {at} of shape {x.shape} too long")
     return Aval((*x.shape[:at], length, *x.shape[at + 1 :]), x.dtype)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -18,7 +19,7 @@ from weft._registry.avals import Aval, as_dtype
 from weft._registry.gradients import no_gradient
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft.errors import ArgumentDivisionError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,10 +32,16 @@ __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
 
 def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
+    if step == 0:
+        raise ArgumentDivisionError("arange: step is another number than 0")
     extent = stop - start
     length = extent / step
     if length == 0 and extent != 0:  # an underflow: there is an element all the same, if the signs agree
         length = 1.0 if math.copysign(1.0, length) > 0 else 0.0
+    if not -math.inf < length <= sys.maxsize:  # NaN, too
+        raise ArgumentValueError(
+            f"arange: from {start} to {stop} by {step} are {length:.3g} elements: no array has so many"
+        )
     return Aval((max(0, math.ceil(length)),), dtype)
 
 
