@@ -85,6 +85,16 @@ def test_an_array_without_axes_has_the_first_and_the_last(name: str, axis: int) 
     assert (found.shape, found.dtype, found.tolist()) == (expected.shape, expected.dtype, expected.tolist())
 
 
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", ["mean", "var", "std", "average", "median", "nanmedian", "quantile", "nanpercentile"])
+def test_averages_of_an_array_without_axes_have_no_first(name: str, axis: int) -> None:
+    q = [0.5] if name in {"quantile", "nanpercentile"} else []
+    for module, x in ((np, np.array(3.0)), (weft, weft.asarray(3.0))):
+        with pytest.raises(np.exceptions.AxisError, match=f"axis {axis} is out of bounds for array of dimension 0"):
+            getattr(module, name)(x, *q, axis=axis)
+        assert getattr(module, name)(x, *q) is not None
+
+
 def test_booleans_have_no_spread() -> None:
     with pytest.raises(weft.errors.ArgumentTypeError, match="ptp: booleans have no difference"):
         weft.ptp(weft.asarray([True, False]))

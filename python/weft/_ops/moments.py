@@ -14,15 +14,23 @@ from weft._cuda.reductions import counted, total, where
 from weft._ops.reductions import REDUCING, chosen, reducing, reduction
 from weft._registry.defaults import state
 from weft._registry.op import register_op
-from weft._registry.shapes import Axis, Shape, axis_tuple
+from weft._registry.shapes import Axis, Shape, axis_index, axis_tuple, is_index
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from weft._call.calls import DType, Elements
-    from weft._call.operands import ArrayLike
+    from weft._call.operands import ArrayLike, Operand
 
 __all__ = ["mean", "std", "var"]
+
+
+def averaging(x: Operand, *masks: Operand, axis: Axis = None, **rest: Any) -> dict[str, Any]:
+    """Return the attributes as `reducing` does; AxisError for an axis of an array without axes, which sums let pass, as in NumPy."""
+    known = reducing(x, *masks, axis=axis, **rest)
+    if known["axis"] == () and is_index(axis):
+        axis_index(axis, 0)
+    return known
 
 
 def mean_dtype(x: DType, given: DType | None) -> DType:
@@ -128,7 +136,7 @@ state(_MEAN, layout="reduce", attribute_names=REDUCING, cupy=mean_by_cupy)
 for _op, _by_cupy in ((_VAR, variance_by_cupy), (_STD, std_by_cupy)):
     state(_op, layout="reduce", attribute_names=(*REDUCING, "correction"), cupy=_by_cupy)
 for _op in (_MEAN, _VAR, _STD):
-    _op._prepare_by(reducing)
+    _op._prepare_by(averaging)
 _MEAN._run_by(Native.reduce(np.add, "mean"))
 _VAR._run_by(Native.reduce(np.add, "variance"))
 _STD._run_by(Native.reduce(np.add, "deviation"))

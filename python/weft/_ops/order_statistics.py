@@ -19,7 +19,7 @@ from weft._registry.avals import Aval, as_dtype
 from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shape_rules import reduced_shape
-from weft._registry.shapes import Axis, Shape, reduced_axes
+from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def median(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, ke
     >>> weft.median([3.0, 1.0, 2.0]).item()
     2.0
     """
-    return _call(_median, x, axis, out, keepdims=keepdims)
+    x = as_array(x)
+    return _call(_median, x, axis_tuple(axis, x.ndim), out, keepdims=keepdims)
 
 
 def nanmedian(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepdims: bool = False) -> NDArray:
@@ -176,7 +177,8 @@ def nanmedian(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *,
     >>> weft.nanmedian([3.0, weft.nan, 1.0]).item()
     2.0
     """
-    return _call(_nanmedian, x, axis, out, keepdims=keepdims)
+    x = as_array(x)
+    return _call(_nanmedian, x, axis_tuple(axis, x.ndim), out, keepdims=keepdims)
 
 
 def quantile(
@@ -414,7 +416,7 @@ def _quantiles(
     **options: Any,
 ) -> NDArray:
     x = as_array(x)
-    options["axis"] = reduced_axes(axis, x.ndim)
+    options["axis"] = axis_tuple(axis, x.ndim)
     if isinstance(q, NDArray):
         return one(_quantile, x, q if whole == 1 else divide(q, whole), out=out, q=None, **options)
     parts = np.asarray(q, np.float64) / whole
