@@ -296,6 +296,25 @@ def test_declarations_are_objects_and_no_names(option: str, tag: str) -> None:
         weft.task(**{option: [np.zeros(3), "y"]})  # type: ignore[call-overload]
 
 
+def test_notes_of_a_deep_failure_are_counted() -> None:
+    with weft.Engine(workers=2) as engine:
+
+        @weft.task(engine=engine)
+        def deep(left: int) -> int:
+            if not left:
+                raise KeyError(left)
+            return deep(left - 1).result()
+
+        found = []
+        for depth in (2, 40):
+            with pytest.raises(KeyError) as caught:
+                deep(depth).result()
+            found.append([note.partition(" pushed at ")[0] for note in caught.value.__notes__])
+    pushed = "weft: op 'deep'"
+    # The outermost one is pushed at another line.
+    assert found == [[pushed] * 3, [pushed, pushed, "weft: ... and 38 more like this", pushed]]
+
+
 def test_arrays_of_tasks_count_as_pending_bytes() -> None:
     gate = threading.Event()
     with weft.Engine(workers=1, max_pending_bytes=1 << 20, on_limit="raise") as engine:

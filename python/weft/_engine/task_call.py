@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from weft._engine.guards import Guard
     from weft._engine.task_bytes import Held
     from weft._engine.task_handle import Outcome
+
+
+_MORE = "weft: ... and {} more like this"
+_COUNTED = re.compile(re.escape(_MORE).replace(r"\{\}", "([0-9]+)"))
 
 
 class TaskCall:
@@ -69,6 +74,7 @@ class TaskCall:
                     continue
                 if isinstance(error, ValueError):
                     _explain(error)
+                _fold_notes(getattr(error, "__notes__", None))
                 raise
             return
 
@@ -113,6 +119,17 @@ def _explain(error: ValueError) -> None:
             "weft: in a task arrays are read-only, except for arguments tagged weft.Mutate or weft.Overwrite: tag the one "
             "that it writes to"
         )
+
+
+def _fold_notes(notes: Any) -> None:
+    """Count the places of pushes that a failure has noted again and again, on its way through tasks that wait for each other."""
+    if not isinstance(notes, list) or len(notes) < 3 or not str(notes[-1]).startswith("weft: op "):
+        return
+    *_, first, second, last = notes
+    if first == second == last:
+        notes[-1:] = [_MORE.format(1)]
+    elif first == last and (found := _COUNTED.fullmatch(str(second))):
+        notes[-2:] = [_MORE.format(int(found[1]) + 1)]
 
 
 def _read_only(array: Any) -> Any:
