@@ -114,7 +114,7 @@ impl Job {
         needs.rewrites.iter().all(in_hand)
             && buffers.zip(&needs.sources).all(|((variable, copied), need)| {
                 let there = || {
-                    need.version.is_some_and(|version| variable.known_version() >= version) && !variable.has_failed()
+                    need.version.is_some_and(|version| variable.known_version() >= version) && !variable.known_failed()
                 };
                 !copied && (in_hand(&need.producer) || there())
             })

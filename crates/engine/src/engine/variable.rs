@@ -123,11 +123,18 @@ impl Variable {
     /// Whether its last finished version failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.adopt();
-        self.node().failed() && {
+        if self.known_failed() || !self.has_completed() {
             self.0.core.settle_kept();
-            self.node().failed()
         }
+        self.node().failed()
+    }
+
+    /// Whether its last version failed, of those known to have finished when their ops were settled last: a look at one mark, for callers
+    /// that hold locks.
+    #[must_use]
+    pub fn known_failed(&self) -> bool {
+        self.adopt();
+        self.node().failed()
     }
 
     /// Whether it was deleted.

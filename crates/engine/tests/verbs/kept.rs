@@ -113,6 +113,28 @@ fn who_asks_for_a_failure_is_answered() {
     }
 }
 
+/// An op that is skipped needs no worker.
+#[test]
+fn who_asks_for_the_failure_of_a_skipped_op_is_answered() {
+    let _watchdog = Watchdog::new("who asks for the failure of a skipped op is answered");
+    let change = |engine: &Engine, variable: &Variable| {
+        let bad = engine.new_variable(None);
+        engine.op(failing).overwrite(&bad).push().expect("an open engine");
+        engine.op(nothing).mutate(variable).push().expect("an open engine");
+        engine.op(nothing).read(&bad).mutate(variable).push().expect("an open engine");
+    };
+    let asks: [fn(&Engine, &Variable) -> bool; 2] =
+        [|_, variable| variable.has_failed(), |engine, variable| engine.failure(variable).is_some()];
+    for ask in asks {
+        between(change, |engine, variable| {
+            while !ask(engine, variable) {
+                thread::yield_now();
+            }
+            engine.take_failures()
+        });
+    }
+}
+
 #[test]
 fn a_wait_for_all_covers_what_was_pushed_before() {
     let _watchdog = Watchdog::new("a wait for all covers what was pushed before");

@@ -3,9 +3,10 @@
 use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 use weft_engine::{
     Accesses, Device, DeviceLane, Engine, EngineError, Host, OpContext, Payload, Policy, PushOptions, Settings,
     Variable,
@@ -193,6 +194,93 @@ fn hosted_payloads_run_in_the_host() {
         let count = |what| doors.all().iter().filter(|&&door| door == what).count();
         assert_eq!(count("begins"), count("ends"), "{policy}");
     }
+}
+
+/// A host with room for one; an op may leave it for a while.
+struct Single {
+    taken: Mutex<bool>,
+    free: Condvar,
+    /// Told of each worker at the door.
+    arrived: Sender<()>,
+}
+
+impl Single {
+    fn take(&self) {
+        let mut taken = self.taken.lock().expect("no thread panics inside");
+        while *taken {
+            taken = self.free.wait(taken).expect("no thread panics inside");
+        }
+        *taken = true;
+    }
+
+    fn leave(&self) {
+        *self.taken.lock().expect("no thread panics inside") = false;
+        self.free.notify_one();
+    }
+}
+
+impl Host for Single {
+    fn enter(&self, batch: &mut dyn FnMut()) {
+        let _ = self.arrived.send(());
+        self.take();
+        batch();
+        self.leave();
+    }
+}
+
+struct Inside<F>(F);
+
+impl<F: FnOnce() + Send + 'static> Payload for Inside<F> {
+    const HOSTED: bool = true;
+
+    fn run(self, _: &mut OpContext<'_>) -> Answer {
+        (self.0)();
+        Ok(())
+    }
+}
+
+/// A push that met a shut gate woke nobody: who opens it looks for ops of other lanes, too.
+#[test]
+fn an_op_of_another_lane_that_was_pushed_at_a_shut_gate_runs_beside_the_next_one() {
+    let _watchdog = Watchdog::new("an op of another lane that was pushed at a shut gate runs beside the next one");
+    let (arrived, arrivals) = channel();
+    let host = Arc::new(Single { taken: Mutex::new(false), free: Condvar::new(), arrived });
+    let settings =
+        Settings { policy: Policy::PerDevice, workers: Some(1), host: Arc::clone(&host) as _, ..Settings::default() };
+    let engine = weft_engine::Engine::new(settings).expect("valid settings");
+    let release = occupy(&engine, &engine.new_variable(None));
+    // As native ops are ready the worker leaves the host, with hosted ones at hand.
+    let ready = engine.new_variable(None);
+    for at in 0..16 {
+        let own = engine.new_variable(None);
+        let lasts = Inside(|| thread::sleep(Duration::from_micros(100)));
+        engine.op_of(lasts).mutate(if at == 10 { &ready } else { &own }).push().expect("an open engine");
+    }
+    let ((set, wanted), (tell, told)) = (channel::<()>(), channel());
+    let single = Arc::clone(&host);
+    let waits = Inside(move || {
+        single.leave();
+        wanted.recv().expect("the other op runs");
+        single.take();
+        tell.send(()).expect("the test listens");
+    });
+    engine.op_of(waits).push().expect("an open engine");
+    let ((at, here), single) = (channel(), Arc::clone(&host));
+    let takes = move |_: &mut OpContext<'_>| -> Answer {
+        single.take();
+        at.send(()).expect("the test listens");
+        Ok(())
+    };
+    engine.op(takes).read(&ready).push().expect("an open engine");
+    drop(release);
+    arrivals.recv().expect("the worker comes to the door");
+    here.recv().expect("it has left and taken the place");
+    arrivals.recv().expect("it comes back");
+    let sets = Inside(move || set.send(()).expect("an op waits for it"));
+    engine.op_of(sets).device(Device { index: 1, ..Device::default() }).push().expect("an open engine");
+    host.leave();
+    told.recv().expect("it waits for no thread that waits in the engine");
+    engine.wait_for_all().expect("no op fails");
 }
 
 /// With one worker, ops for the host have their turn though native ones never end.

@@ -2,6 +2,7 @@
 
 use super::{Worker, WorkerSeat};
 use crate::op::OpPtr;
+use crate::sched::PullNothing;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,6 +88,10 @@ impl Worker<'_> {
                 // A thread that found the gate shut meanwhile has left the rest to us.
                 if self.lane.wants_waking() && self.has_work() {
                     self.pool.wake_one(self.lane, false);
+                }
+                if self.pool.has_other_lanes() && self.pool.registrar.has_news() {
+                    // What was pushed for other lanes may not be registered.
+                    self.pool.registrar.drive(None, &mut PullNothing { register: true });
                 }
                 self.pool.wake_others(self.lane);
             }
