@@ -14,6 +14,7 @@ import weft
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 
@@ -321,3 +322,67 @@ def test_an_interrupt_at_any_line_leaves_no_recording_open() -> None:
             sys.settrace(before)
         assert (x + 1).tolist() == [2.0, 2.0], sorted(interrupted)
     assert {file for file, _ in interrupted} == set(files)
+
+
+# Tasks that were recorded taken for tasks that have run.
+
+QUESTIONS: dict[str, Callable[[weft.TaskHandle[bool]], Any]] = {
+    "result": lambda handle: handle.result(),
+    "wait": lambda handle: handle.wait(),
+    "wait of several": weft.wait,
+    "done": lambda handle: handle.done(),
+    "exception": lambda handle: handle.exception(),
+    "bool": bool,
+    "float": float,
+    "array": np.asarray,
+    "await": lambda handle: next(handle.__await__()),
+}
+
+
+@weft.task
+def agree() -> bool:
+    return True
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_recorded_task_answers_no_question(name: str) -> None:
+    @weft.program
+    def step(x: Any) -> Any:
+        QUESTIONS[name](agree())
+        return x * 2
+
+    with pytest.raises(CaptureError, match=r"'agree' is not to be waited for while .*test_traps\.py"):
+        step(ones())
+
+
+def test_a_handle_that_was_kept_from_a_recording_answers_when_the_task_has_run() -> None:
+    kept = []
+
+    @weft.program
+    def step(x: Any) -> Any:
+        kept.append(agree())
+        assert "recorded" in repr(kept[0])
+        return x * 2
+
+    step.lower(ones())
+    with pytest.raises(CaptureError, match="'agree' was recorded, not called"):
+        kept[0].result()
+    step(ones())
+    weft.wait()
+    assert kept[0].result() is True
+
+
+def test_a_variable_that_recorded_ops_change_is_not_waited_for() -> None:
+    engine = weft.get_engine()
+    variable = engine.new_variable("counter")
+
+    @weft.program
+    def step(x: Any) -> Any:
+        engine.push(lambda: None, mutate_vars=[variable], name="count")
+        with pytest.raises(CaptureError, match="the end of 'count' is not to be waited for"):
+            engine.wait_for_var(variable)
+        return x * 2
+
+    with pytest.raises(CaptureError):
+        step(ones())
+    assert variable.is_ready()

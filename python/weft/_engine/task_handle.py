@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 
 from weft._engine.handle_hints import refuse_results
+from weft.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -35,6 +36,9 @@ class TaskHandle(Generic[R]):
     """One call of a task: to wait for, to await, to ask for its result, or to give to another task.
 
     Made by calling a `task`. Dropping it changes nothing: the op runs all the same, and its result goes.
+
+    While a function is recorded its tasks are not called: questions to their handles raise `CaptureError`, and so do those to a handle
+    that was kept from there, as long as no call of the program has run the task.
 
     A handle among the arguments of another task, also inside of lists, tuples and dicts, is a dependency: that task runs
     after this one, and gets the result in place of the handle.
@@ -98,18 +102,24 @@ class TaskHandle(Generic[R]):
             The exception of the op, or of an op whose result it was to read.
         """
         self._variable.engine.wait_for_var(self._variable, timeout)
+        self._check_called()
 
     def done(self) -> bool:
         """Return whether the op has run, failed, or been dropped, without waiting."""
-        return self._variable.is_ready()
+        ready = self._variable.is_ready()
+        self._check_called()
+        return ready
 
     def exception(self) -> BaseException | None:
         """Return the exception of the op; None if it has not failed, or not yet."""
-        return self._variable.exception()
+        raised = self._variable.exception()
+        self._check_called()
+        return raised
 
     def __await__(self) -> Generator[Any, None, R]:
         """Wait in asyncio, without blocking the event loop or any thread; the value is the result."""
         yield from self._variable.__await__()
+        self._check_called()
         found: R = self._outcome.value
         return found
 
@@ -133,8 +143,18 @@ class TaskHandle(Generic[R]):
         """Wait, and return the result as a complex number."""
         return complex(self.result())  # type: ignore[call-overload, no-any-return] # as above
 
+    def _check_called(self) -> None:
+        """Refuse questions to a handle that was kept from a recording, until a call of the program has run the task."""
+        if not self._variable.version:
+            raise CaptureError(
+                f"the task {self._variable.name!r} was recorded, not called, when this handle was made: make the handle, wait for it and "
+                "look at its result outside of the recorded function"
+            )
+
     def __repr__(self) -> str:
         """Return the task's name, and the state of the call."""
+        if not self._variable.version:
+            return f"<weft.TaskHandle of {self._variable.name!r}: recorded>"
         state = "pending" if not self.done() else "done" if self.exception() is None else "failed"
         return f"<weft.TaskHandle of {self._variable.name!r}: {state}>"
 

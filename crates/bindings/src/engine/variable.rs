@@ -1,6 +1,7 @@
 //! `weft.Variable`.
 
 use super::Engine;
+use crate::array::check_pushed;
 use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -73,8 +74,9 @@ impl Variable {
     /// Returns
     /// -------
     /// bool
-    fn is_ready(&self) -> bool {
-        self.inner.is_ready()
+    fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
+        check_pushed(py, &self.inner)?;
+        Ok(self.inner.is_ready())
     }
 
     /// The exception of its last finished version, without raising it; None if it did not fail.
@@ -82,11 +84,12 @@ impl Variable {
     /// Returns
     /// -------
     /// BaseException or None
-    fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        check_pushed(py, &self.inner)?;
         let engine = &self.engine.get().inner;
-        let failure = py.detach(|| engine.failure(&self.inner))?;
+        let Some(failure) = py.detach(|| engine.failure(&self.inner)) else { return Ok(None) };
         failure.report();
-        Some(errors::of_failure(py, &failure).into_value(py).into_any())
+        Ok(Some(errors::of_failure(py, &failure).into_value(py).into_any()))
     }
 
     /// Makes the last good version the value again, after ops that were to change it failed or were skipped.

@@ -1,6 +1,7 @@
 //! The methods of `weft.Engine`.
 
 use super::{process, recover};
+use crate::array::check_pushed;
 use crate::engine::variable::Variable;
 use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
 use crate::engine::{wait, watching};
@@ -436,10 +437,13 @@ impl Engine {
     ///     If the time ran out. The op goes on.
     /// DeadlockError
     ///     Inside an op, if the wait could never end.
+    /// CaptureError
+    ///     While a function is recorded: if an op that changes it was recorded, not pushed.
     #[pyo3(signature = (var, timeout=None))]
     fn wait_for_var(&self, py: Python<'_>, var: &Bound<'_, PyAny>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         let variable = &Variable::argument(var)?.get().inner;
+        check_pushed(py, variable)?;
         if self.inner.is_done(variable).map_err(|error| errors::raised(py, error))? {
             return Ok(());
         }
@@ -454,6 +458,7 @@ impl Engine {
     fn wait_to_write(&self, py: Python<'_>, var: &Bound<'_, PyAny>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         let variable = &Variable::argument(var)?.get().inner;
+        check_pushed(py, variable)?;
         wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_to_write_with(variable, wait))
     }
 

@@ -34,7 +34,7 @@ pub(crate) fn plan_offsets(
                 true
             }
         };
-        let options = Options { alignment, capacity, seconds, interrupted: Some(&interrupted) };
+        let options = Options { alignment, capacity, below: None, seconds, interrupted: Some(&interrupted) };
         (plan(&lower, &upper, &size, &options), raised.into_inner())
     });
     let placement = match (placement, raised) {
