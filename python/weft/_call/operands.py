@@ -118,7 +118,7 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         return np.array(found, wanted, copy=None if fresh and copy else copy)
 
 
-def _native(found: np.ndarray[Any, Any], x: object) -> DType:
+def _native(found: np.ndarray[Any, Any], x: Any) -> DType:
     """Return the dtype of NumPy's array of `x` in native byte order; ArgumentTypeError if arrays cannot have it."""
     if found.dtype.kind == "O" and found.ndim == 0 and not isinstance(x, int | np.ndarray | np.generic):
         raise ArgumentTypeError(_no_array(x))
@@ -127,6 +127,7 @@ def _native(found: np.ndarray[Any, Any], x: object) -> DType:
 
 def _no_array(x: Any) -> str:
     """Return the message about an object that NumPy takes for one element, and what to write instead."""
+    kind: str = type(x).__name__
     if x is None:
         return "no array can be made of None: write weft.nan for a missing number"
     if isinstance(x, Mapping):
@@ -135,7 +136,7 @@ def _no_array(x: Any) -> str:
         instead = "list(x)"
     else:
         instead = "float(x)" if hasattr(x, "__float__") else "its numbers, as a list or a NumPy array"
-    return f"no array can be made of a value of the class {type(x).__name__}: write {instead}"
+    return f"no array can be made of a value of the class {kind}: write {instead}"
 
 
 def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class TaskCall:
                     continue
                 if isinstance(error, ValueError):
                     _explain(error)
-                _fold_notes(getattr(error, "__notes__", None))
+                _fold_notes(error)
                 raise
             return
 
@@ -121,15 +121,19 @@ def _explain(error: ValueError) -> None:
         )
 
 
-def _fold_notes(notes: Any) -> None:
+def _fold_notes(error: BaseException) -> None:
     """Count the places of pushes that a failure has noted again and again, on its way through tasks that wait for each other."""
-    if not isinstance(notes, list) or len(notes) < 3 or not str(notes[-1]).startswith("weft: op "):
+    notes: Any = getattr(error, "__notes__", None)
+    if not isinstance(notes, list):
+        return  # none, or something of a user's
+    listed = cast("list[object]", notes)
+    first, second, last = map(str, listed[-3:]) if len(listed) > 2 else ("", "", "")
+    if not last.startswith("weft: op "):
         return
-    *_, first, second, last = notes
     if first == second == last:
-        notes[-1:] = [_MORE.format(1)]
-    elif first == last and (found := _COUNTED.fullmatch(str(second))):
-        notes[-2:] = [_MORE.format(int(found[1]) + 1)]
+        listed[-1:] = [_MORE.format(1)]
+    elif first == last and (found := _COUNTED.fullmatch(second)):
+        listed[-2:] = [_MORE.format(int(found[1]) + 1)]
 
 
 def _read_only(array: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from typing import Any
 
 __all__ = ["brief"]
 
@@ -11,7 +12,7 @@ _SHORT.maxlevel = 2
 _SHORT.maxstring = _SHORT.maxother = 80  # a line of a message
 
 
-def brief(value: object) -> str:
+def brief(value: Any) -> str:
     """Return the representation of a value, with dots for the most of a long one.
 
     Examples
