@@ -535,24 +535,36 @@ class NDArray:
     def _heard(self) -> bool: ...
     requires_grad: bool
     # Not there: the error says what to write.
+    argpartition: Absent
     at: Absent
     backward: Absent
+    base: Absent
     block_until_ready: Absent
+    byteswap: Absent
+    choose: Absent
+    compress: Absent
     compute: Absent
     cpu: Absent
+    ctypes: Absent
     cuda: Absent
     detach: Absent
     dim: Absent
     double: Absent
+    dump: Absent
+    flags: Absent
     grad: Absent
     half: Absent
+    itemset: Absent
     long: Absent
     numel: Absent
     permute: Absent
     persist: Absent
+    put: Absent
     requires_grad_: Absent
+    resize: Absent
     result: Absent
     to: Absent
+    tofile: Absent
     unsqueeze: Absent
     zero_grad: Absent
     @property
