@@ -81,7 +81,7 @@ def test_prototypes_and_codes_are_the_headers(major: int, tmp_path: Path) -> Non
     assert includes, "install .ci/requirements-test.txt"
     functions, errors = prototypes(), codes()
     assert len(functions) > 50
-    assert len(errors) >= 5
+    assert len(errors) >= 4
     names = set(re.findall(r"\bCU_[A-Z0-9_]+\b", "".join(path.read_text() for path in REAL.glob("*.rs"))))
     assert len(names) >= 15
     source = tmp_path / "header.c"

@@ -18,7 +18,7 @@ pub(crate) mod part;
 mod peek;
 
 pub(crate) use ndarray::NDArray;
-pub(crate) use peek::{check_look, check_pushed};
+pub(crate) use peek::check_look;
 
 use crate::interpreter::errors;
 use pyo3::prelude::*;

@@ -1,6 +1,7 @@
 //! Engines and variables as Python holds them, and waits. Their methods are in `face`.
 
 mod backpressure;
+pub(crate) mod recorded;
 mod settings;
 mod tracing;
 pub(crate) mod variable;

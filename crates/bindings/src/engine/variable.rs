@@ -1,7 +1,7 @@
 //! `weft.Variable`.
 
 use super::Engine;
-use crate::array::check_pushed;
+use super::recorded::check_pushed;
 use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;

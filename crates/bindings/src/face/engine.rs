@@ -1,7 +1,7 @@
 //! The methods of `weft.Engine`.
 
 use super::{process, recover};
-use crate::array::check_pushed;
+use crate::engine::recorded::check_pushed;
 use crate::engine::variable::Variable;
 use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
 use crate::engine::{wait, watching};
