@@ -1,8 +1,7 @@
 //! Reads of values while a program is recorded.
 
 use super::raised;
-use crate::engine::recorded::refusal;
-use crate::interpreter::location::Location;
+use crate::engine::recorded::{line_of, refusal};
 use pyo3::prelude::*;
 use weft_array::{Array, Tuple, recording as tapes};
 
@@ -24,8 +23,7 @@ fn check_known(py: Python<'_>, array: &Array) -> PyResult<()> {
     let maker = if name.is_empty() {
         "it is an argument".to_owned()
     } else {
-        let line = Location::of_bits(place).describe(py).map(|line| format!(", at {line}")).unwrap_or_default();
-        format!("op '{name}' makes it{line}")
+        format!("op '{name}' makes it{}", line_of(py, place))
     };
     let refused = format!("the value of {described} is not known");
     Err(refusal(py, &refused, &maker, "Compute with arrays instead (weft.where, weft.cond), or look at values outside"))

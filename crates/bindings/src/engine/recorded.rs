@@ -20,10 +20,14 @@ fn check_recorded(py: Python<'_>, variable: &Variable) -> PyResult<()> {
         changing.next().map(|call| (call.name.clone(), call.place))
     });
     let Some((name, place)) = last.flatten() else { return Ok(()) };
-    let line = Location::of_bits(place).describe(py).map(|line| format!(", at {line}")).unwrap_or_default();
-    let (refused, maker) =
-        (format!("the end of '{name}' is not to be waited for"), format!("it is recorded, not pushed{line}"));
+    let refused = format!("the end of '{name}' is not to be waited for");
+    let maker = format!("it is recorded, not pushed{}", line_of(py, place));
     Err(refusal(py, &refused, &maker, "Wait for it, and look at its result, outside"))
+}
+
+/// The line of a recorded call, as the end of a clause; nothing if it is not known.
+pub(crate) fn line_of(py: Python<'_>, place: u64) -> String {
+    Location::of_bits(place).describe(py).map(|line| format!(", at {line}")).unwrap_or_default()
 }
 
 /// The error of a question that a recording has no answer to; it ends the recording.

@@ -74,6 +74,11 @@ impl Variable {
     /// Returns
     /// -------
     /// bool
+    ///
+    /// Raises
+    /// ------
+    /// CaptureError
+    ///     While a function is recorded: if an op that changes it was recorded, not pushed.
     fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
         check_pushed(py, &self.inner)?;
         Ok(self.inner.is_ready())
@@ -84,6 +89,11 @@ impl Variable {
     /// Returns
     /// -------
     /// BaseException or None
+    ///
+    /// Raises
+    /// ------
+    /// CaptureError
+    ///     As for `is_ready`.
     fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         check_pushed(py, &self.inner)?;
         let engine = &self.engine.get().inner;

@@ -9,6 +9,9 @@ use std::ptr::NonNull;
 /// Up to this many accesses, a new one is compared with each; more are sorted once, at the end.
 const FEW: usize = 16;
 
+/// Accesses that are listed without an allocation: of an op that reads sixteen variables and changes a few.
+const LISTED: usize = 20;
+
 /// The accesses of one op: each variable once, all of one engine, none deleted.
 ///
 /// It borrows the engine and the variables, which therefore outlive the push:
@@ -24,7 +27,7 @@ const FEW: usize = 16;
 /// ```
 pub struct Accesses<'v> {
     core: &'v Core,
-    list: SmallVec<[(NonNull<VarNode>, AccessKind); 20]>,
+    list: SmallVec<[(NonNull<VarNode>, AccessKind); LISTED]>,
     /// Whether a variable may be listed twice.
     unmerged: bool,
 }

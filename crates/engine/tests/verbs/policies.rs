@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weft_engine::{
     Accesses, Device, DeviceLane, Engine, EngineError, Host, OpContext, Payload, Policy, PushOptions, Settings,
     Variable,
@@ -251,10 +251,14 @@ fn an_op_of_another_lane_that_was_pushed_at_a_shut_gate_runs_beside_the_next_one
     let release = occupy(&engine, &engine.new_variable(None));
     // As native ops are ready the worker leaves the host, with hosted ones at hand.
     let ready = engine.new_variable(None);
+    // It does so by the clock.
+    let lasts = || {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(100) {}
+    };
     for at in 0..16 {
         let own = engine.new_variable(None);
-        let lasts = Inside(|| thread::sleep(Duration::from_micros(100)));
-        engine.op_of(lasts).mutate(if at == 10 { &ready } else { &own }).push().expect("an open engine");
+        engine.op_of(Inside(lasts)).mutate(if at == 10 { &ready } else { &own }).push().expect("an open engine");
     }
     let ((set, wanted), (tell, told)) = (channel::<()>(), channel());
     let single = Arc::clone(&host);

@@ -12,6 +12,8 @@
 //! An element-wise instruction writes over a temporary at its last read (`Storages`): in recorded order if it waits anyway for
 //! its other readers, unless the path may be of any length; by time if they are done by then.
 //!
+//! A plan that can take no less than another one, by the bytes that are live at a time, is not placed with care, and not taken.
+//!
 //! There are several sets of times (`times.rs`), none of which ends too late: so there is always an allowed plan, and in it
 //! values whose paths leave time to wait share memory.
 
