@@ -8,8 +8,8 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use weft_engine::{
-    Accesses, Device, DeviceLane, Engine, EngineError, Host, OpContext, Payload, Policy, PushOptions, Settings,
-    Variable,
+    Accesses, Device, DeviceLane, Engine, EngineError, Host, InOrder, OpContext, Payload, Policy, PushOptions,
+    Settings, Variable,
 };
 
 #[test]
@@ -284,6 +284,45 @@ fn an_op_of_another_lane_that_was_pushed_at_a_shut_gate_runs_beside_the_next_one
     engine.op_of(sets).device(Device { index: 1, ..Device::default() }).push().expect("an open engine");
     host.leave();
     told.recv().expect("it waits for no thread that waits in the engine");
+    engine.wait_for_all().expect("no op fails");
+}
+
+/// The same where ops are drawn: what keeps an order of its own lies in other lanes.
+#[test]
+fn an_op_in_order_that_was_pushed_at_a_shut_gate_runs_beside_the_drawn_one() {
+    struct InOrderInside(std::sync::mpsc::Sender<()>);
+
+    impl Payload for InOrderInside {
+        const HOSTED: bool = true;
+
+        fn queue(&self) -> Option<InOrder> {
+            Some(InOrder::named("beside"))
+        }
+
+        fn run(self, _: &mut OpContext<'_>) -> Answer {
+            self.0.send(()).expect("an op waits for it");
+            Ok(())
+        }
+    }
+
+    let _watchdog = Watchdog::new("an op in order that was pushed at a shut gate runs beside the drawn one");
+    let (arrived, arrivals) = channel();
+    let host = Arc::new(Single { taken: Mutex::new(false), free: Condvar::new(), arrived });
+    let settings = Settings { policy: Policy::Shuffled(1), host: Arc::clone(&host) as _, ..Settings::default() };
+    let engine = weft_engine::Engine::new(settings).expect("valid settings");
+    host.take();
+    let ((set, wanted), (tell, told), single) = (channel::<()>(), channel(), Arc::clone(&host));
+    let waits = Inside(move || {
+        single.leave();
+        wanted.recv().expect("the other op runs");
+        single.take();
+        tell.send(()).expect("the test listens");
+    });
+    engine.op_of(waits).push().expect("an open engine");
+    arrivals.recv().expect("the worker comes to the door");
+    engine.op_of(InOrderInside(set)).push().expect("an open engine");
+    host.leave();
+    told.recv().expect("the op in order runs meanwhile");
     engine.wait_for_all().expect("no op fails");
 }
 

@@ -56,6 +56,7 @@ impl Worker<'_> {
         host.enter(&mut || {
             if shut {
                 self.pool.open_gate();
+                self.see_to_left();
             }
             let start = Instant::now();
             finished = self.run(op);
@@ -63,6 +64,18 @@ impl Worker<'_> {
         });
         self.has_been_inside(inside);
         finished
+    }
+
+    /// Wakes workers for the ops of threads that have found the gate shut: they have left that to who opens it.
+    fn see_to_left(&self) {
+        if self.lane.wants_waking() && self.has_work() {
+            self.pool.wake_one(self.lane, false);
+        }
+        if self.pool.has_other_lanes() && self.pool.registrar.has_news() {
+            // What was pushed for other lanes may not be registered.
+            self.pool.registrar.drive(None, &mut PullNothing { register: true });
+        }
+        self.pool.wake_others(self.lane);
     }
 
     /// Stays outside for a moment if it has been inside for long.
@@ -85,15 +98,7 @@ impl Worker<'_> {
             });
             let Some(op) = op else { return start.elapsed() };
             if ran == 0 {
-                // A thread that found the gate shut meanwhile has left the rest to us.
-                if self.lane.wants_waking() && self.has_work() {
-                    self.pool.wake_one(self.lane, false);
-                }
-                if self.pool.has_other_lanes() && self.pool.registrar.has_news() {
-                    // What was pushed for other lanes may not be registered.
-                    self.pool.registrar.drive(None, &mut PullNothing { register: true });
-                }
-                self.pool.wake_others(self.lane);
+                self.see_to_left();
             }
             let finished = self.run(op);
             self.pace.count();
