@@ -1,7 +1,7 @@
 //! Copies: pushed, or recorded as steps.
 //!
 //! One from or to the host is two ops (see `weft_cuda::Landing`): one issues it, one ends when the device has done with the
-//! host's memory. In a recording they share a *ticket*, an array of one number that the first one writes and the second one
+//! host's memory. In a recording they share a *receipt*, an array of one number that the first one writes and the second one
 //! reads: so each replay lands its own copies, and no replay waits for a copy that was not issued.
 
 use crate::issued::{COPY, Copied, label, region};
@@ -93,9 +93,9 @@ impl Payload for Transfer {
     }
 }
 
-/// The second halves of copies that were issued, by their tickets.
+/// The second halves of copies that were issued, by their receipts.
 #[derive(Default)]
-struct Tickets {
+struct Receipts {
     last: u64,
     waiting: HashMap<u64, Land>,
 }
@@ -105,21 +105,21 @@ struct Pair {
     device: Device,
     to_device: bool,
     place: u64,
-    tickets: Mutex<Tickets>,
+    receipts: Mutex<Receipts>,
 }
 
 impl Pair {
-    fn tickets(&self) -> MutexGuard<'_, Tickets> {
-        self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
+    fn receipts(&self) -> MutexGuard<'_, Receipts> {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a ticket's number is.
-fn ticket(array: &Array) -> Result<*mut u64, Cause> {
+/// Where a receipt's number is.
+fn receipt(array: &Array) -> Result<*mut u64, Cause> {
     Ok(array.buffer().start()?.wrapping_add(array.layout().offset).cast())
 }
 
-/// The first step: on the array of the host, that of the device, and the ticket.
+/// The first step: on the array of the host, that of the device, and the receipt.
 struct Issue(Arc<Pair>);
 
 impl Opaque for Issue {
@@ -143,20 +143,20 @@ impl Opaque for Issue {
         let [(host, _), (device, _), (number, _)] = &arrays[..] else { return Ok(()) };
         let Some(region) = region(device).map_err(Cause::from)? else { return Ok(()) };
         let (landing, land) = Landing::keeping(&self.0.device, Box::new(host.clone()));
-        let number = ticket(number)?;
+        let number = receipt(number)?;
         let own = {
-            let mut tickets = self.0.tickets();
-            tickets.last += 1;
-            let own = tickets.last;
-            tickets.waiting.insert(own, land);
+            let mut receipts = self.0.receipts();
+            receipts.last += 1;
+            let own = receipts.last;
+            receipts.waiting.insert(own, land);
             own
         };
-        // SAFETY: the op was granted the ticket to overwrite, an array of one such number.
+        // SAFETY: the op was granted the receipt to overwrite, an array of one such number.
         unsafe { number.write(own) };
         let issued = issue_with_host(context, self.0.place, (&region, host, self.0.to_device), landing);
         if issued.is_err() {
             // The second step is skipped.
-            drop(self.0.tickets().waiting.remove(&own));
+            drop(self.0.receipts().waiting.remove(&own));
         }
         issued
     }
@@ -166,7 +166,7 @@ impl Opaque for Issue {
     }
 }
 
-/// The second step: on the array of the host, and the ticket.
+/// The second step: on the array of the host, and the receipt.
 struct Landed(Arc<Pair>);
 
 impl Opaque for Landed {
@@ -192,9 +192,9 @@ impl Opaque for Landed {
 
     unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let [_, (number, _)] = &arrays[..] else { return Ok(()) };
-        // SAFETY: the op was granted the ticket, which the first step has written.
-        let own = unsafe { ticket(number)?.read() };
-        let land = self.0.tickets().waiting.remove(&own);
+        // SAFETY: the op was granted the receipt, which the first step has written.
+        let own = unsafe { receipt(number)?.read() };
+        let land = self.0.receipts().waiting.remove(&own);
         land.map_or(Ok(()), |land| land.run(context))
     }
 
@@ -293,20 +293,20 @@ fn record_with_host(
     options: PushOptions<'_>,
     place: u64,
 ) -> Result<(), CopyError> {
-    let pair = Arc::new(Pair { device: device.clone(), to_device, place, tickets: Mutex::default() });
+    let pair = Arc::new(Pair { device: device.clone(), to_device, place, receipts: Mutex::default() });
     let number = Array::empty(engine, &[1], DType::UInt64)?;
     let (host, far) = if to_device { (from, to) } else { (to, from) };
     let of = |array: &Array| if std::ptr::eq(array, to) { Access::Overwrite } else { Access::Read };
     let arrays = [(host, of(host)), (far, of(far)), (&number, Access::Overwrite)];
     recording::announce(COPY, place);
     let issue = Step::Opaque(Arc::new(Issue(Arc::clone(&pair))));
-    // SAFETY: the arrays are the host's, the device's, as many bytes, and the ticket.
+    // SAFETY: the arrays are the host's, the device's, as many bytes, and the receipt.
     unsafe { record(issue, &Call::anywhere(engine, &arrays, options)) }?;
     let kept = if to_device { Access::Read } else { Access::Mutate };
     let arrays = [(host, kept), (&number, Access::Read)];
     let options = PushOptions { name: Some(LAND), bytes: 0, ..options };
     recording::announce(LAND, place);
     let landed = Step::Opaque(Arc::new(Landed(pair)));
-    // SAFETY: the arrays are the host's and the ticket.
+    // SAFETY: the arrays are the host's and the receipt.
     Ok(unsafe { record(landed, &Call::anywhere(engine, &arrays, options)) }?)
 }

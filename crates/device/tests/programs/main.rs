@@ -228,9 +228,9 @@ fn recorded(world: &World<'_>, steps: &[Step], shown: usize, plan: Plan) -> Prog
     let arguments = arguments.collect();
     let mut inside = World { machine: world.machine, engine: world.engine.clone(), arrays: placeholders };
     inside.run(steps);
-    let tape = recording::end().expect("what was recorded");
+    let transcript = recording::end().expect("what was recorded");
     let results: Vec<Array> = inside.arrays[3..].iter().rev().take(shown).map(|(array, _)| array.clone()).collect();
-    let recorded = Recorded::new(*tape, arguments, &results).expect("a recording");
+    let recorded = Recorded::new(*transcript, arguments, &results).expect("a recording");
     Program::new(recorded, plan).expect("a plan")
 }
 
