@@ -34,7 +34,7 @@ pub struct Recorded {
 }
 
 /// A recording so far.
-pub struct Tape {
+pub struct Transcript {
     tag: Arc<Tag>,
     engine: Engine,
     calls: Vec<Recorded>,
@@ -48,19 +48,19 @@ pub struct Tape {
     failed: Option<String>,
     /// A variable that all calls of now access besides, so that they run one by one.
     order: Option<Variable>,
-    /// The tape around this part of a recording.
+    /// The transcript around this part of a recording.
     outer: Option<Box<Self>>,
 }
 
-impl Tape {
+impl Transcript {
     fn new(tag: Arc<Tag>, engine: &Engine) -> Self {
         let (calls, constants, looked_at, made) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { tag, engine: engine.clone(), calls, constants, looked_at, made, failed: None, order: None, outer: None }
     }
 
-    /// The tape and those around it, the innermost first.
+    /// The transcript and those around it, the innermost first.
     fn all(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |tape| tape.outer.as_deref())
+        std::iter::successors(Some(self), |transcript| transcript.outer.as_deref())
     }
 
     /// The engine of all calls.
@@ -154,7 +154,7 @@ struct Coming {
 }
 
 thread_local! {
-    static TAPE: RefCell<Option<Box<Tape>>> = const { RefCell::new(None) };
+    static TRANSCRIPT: RefCell<Option<Box<Transcript>>> = const { RefCell::new(None) };
     static COMING: Cell<Option<Coming>> = const { Cell::new(None) };
 }
 
@@ -174,7 +174,7 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
         )));
     }
     drop(take_made());
-    TAPE.set(Some(Box::new(Tape::new(Arc::clone(&tag), engine))));
+    TRANSCRIPT.set(Some(Box::new(Transcript::new(Arc::clone(&tag), engine))));
     COMING.set(None);
     set_tag(Some(tag));
     Ok(())
@@ -182,13 +182,13 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
 
 /// Starts a part of this thread's recording, with a name. It will run as one step.
 pub fn begin_part(name: &str) -> Result<(), ArrayError> {
-    let (Some(outer), Some(tape)) = (tag(), TAPE.take()) else {
+    let (Some(outer), Some(transcript)) = (tag(), TRANSCRIPT.take()) else {
         return Err(ArrayError::Capture("no recording is open on this thread".to_owned()));
     };
     let tag = Tag::inside(outer, name);
-    let mut part = Tape::new(Arc::clone(&tag), &tape.engine);
-    part.outer = Some(tape);
-    TAPE.set(Some(Box::new(part)));
+    let mut part = Transcript::new(Arc::clone(&tag), &transcript.engine);
+    part.outer = Some(transcript);
+    TRANSCRIPT.set(Some(Box::new(part)));
     COMING.set(None);
     set_tag(Some(tag));
     Ok(())
@@ -196,10 +196,10 @@ pub fn begin_part(name: &str) -> Result<(), ArrayError> {
 
 /// Ends the open part and returns it. The thread goes on recording around it.
 #[must_use]
-pub fn end_part() -> Option<Box<Tape>> {
-    let mut part = TAPE.take()?;
+pub fn end_part() -> Option<Box<Transcript>> {
+    let mut part = TRANSCRIPT.take()?;
     let Some(mut outer) = part.outer.take() else {
-        TAPE.set(Some(part));
+        TRANSCRIPT.set(Some(part));
         return None;
     };
     COMING.set(None);
@@ -216,35 +216,35 @@ pub fn end_part() -> Option<Box<Tape>> {
         outer.failed.get_or_insert_with(|| failed.clone());
     }
     set_tag(Some(Arc::clone(&outer.tag)));
-    TAPE.set(Some(outer));
+    TRANSCRIPT.set(Some(outer));
     Some(part)
 }
 
 /// Ends this thread's recording and returns it.
 #[must_use]
-pub fn end() -> Option<Box<Tape>> {
+pub fn end() -> Option<Box<Transcript>> {
     set_tag(None);
     COMING.set(None);
-    let mut tape = TAPE.take();
-    while let Some(outer) = tape.as_mut().and_then(|tape| tape.outer.take()) {
-        tape = Some(outer);
+    let mut transcript = TRANSCRIPT.take();
+    while let Some(outer) = transcript.as_mut().and_then(|transcript| transcript.outer.take()) {
+        transcript = Some(outer);
     }
-    if let Some(tape) = &mut tape {
-        tape.made = take_made();
+    if let Some(transcript) = &mut transcript {
+        transcript.made = take_made();
     }
-    tape
+    transcript
 }
 
 /// An interrupted recording.
 pub struct Suspended {
-    tape: Option<Box<Tape>>,
+    transcript: Option<Box<Transcript>>,
     tag: Option<Arc<Tag>>,
 }
 
 /// Suspends the recording: until `resume`, the thread pushes its calls, or records something else.
 #[must_use]
 pub fn suspend() -> Suspended {
-    let suspended = Suspended { tape: TAPE.take(), tag: tag() };
+    let suspended = Suspended { transcript: TRANSCRIPT.take(), tag: tag() };
     COMING.set(None);
     set_tag(None);
     suspended
@@ -252,18 +252,18 @@ pub fn suspend() -> Suspended {
 
 /// Resumes a suspended recording.
 pub fn resume(suspended: Suspended) {
-    TAPE.set(suspended.tape);
+    TRANSCRIPT.set(suspended.transcript);
     COMING.set(None);
     set_tag(suspended.tag);
 }
 
 /// Calls `ask` with the recording so far.
-pub fn with<T>(ask: impl FnOnce(&Tape) -> T) -> Option<T> {
-    TAPE.with_borrow(|tape| tape.as_deref().map(ask))
+pub fn with<T>(ask: impl FnOnce(&Transcript) -> T) -> Option<T> {
+    TRANSCRIPT.with_borrow(|transcript| transcript.as_deref().map(ask))
 }
 
-fn with_mut<T>(ask: impl FnOnce(&mut Tape) -> T) -> Option<T> {
-    TAPE.with_borrow_mut(|tape| tape.as_deref_mut().map(ask))
+fn with_mut<T>(ask: impl FnOnce(&mut Transcript) -> T) -> Option<T> {
+    TRANSCRIPT.with_borrow_mut(|transcript| transcript.as_deref_mut().map(ask))
 }
 
 /// Sets the name and the place of this thread's next call.
@@ -274,10 +274,10 @@ pub fn announce(name: &str, place: u64) {
 /// Makes the calls of this thread's recording run one by one from now on, or lifts that. Returns the previous state.
 #[must_use]
 pub fn set_in_order(on: bool) -> bool {
-    with_mut(|tape| {
-        let before = tape.order.take();
+    with_mut(|transcript| {
+        let before = transcript.order.take();
         if on {
-            tape.order = Some(before.clone().unwrap_or_else(|| tape.engine.new_variable(None)));
+            transcript.order = Some(before.clone().unwrap_or_else(|| transcript.engine.new_variable(None)));
         }
         before.is_some()
     })
@@ -286,14 +286,14 @@ pub fn set_in_order(on: bool) -> bool {
 
 /// Marks the open recording as unusable.
 pub fn fail(message: &str) {
-    with_mut(|tape| {
-        tape.failed.get_or_insert_with(|| message.to_owned());
+    with_mut(|transcript| {
+        transcript.failed.get_or_insert_with(|| message.to_owned());
     });
 }
 
 /// Notes that the buffer holds known values: each replay that changes it or returns it makes it anew.
 pub fn note_constant(buffer: &Arc<Buffer>) {
-    with_mut(|tape| tape.constants.push(Arc::clone(buffer)));
+    with_mut(|transcript| transcript.constants.push(Arc::clone(buffer)));
 }
 
 /// Whether an array's values can be read while this thread records. They cannot if the recording makes or changes them;
@@ -302,19 +302,19 @@ pub fn look(array: &Array) -> Result<(), (String, u64)> {
     let writes = |call: &&Recorded| {
         call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
     };
-    let looked = with_mut(|tape| {
-        if let Some(call) = tape.all().find_map(|tape| tape.calls.iter().rev().find(writes)) {
+    let looked = with_mut(|transcript| {
+        if let Some(call) = transcript.all().find_map(|transcript| transcript.calls.iter().rev().find(writes)) {
             return Err((call.name.clone(), call.place));
         }
         if array.buffer().recording().is_some() {
             return Err((String::new(), 0));
         }
-        let known = tape.all().any(|tape| {
-            tape.constants.iter().any(|buffer| Arc::ptr_eq(buffer, array.buffer()))
-                || tape.looked_at.iter().any(|other| Arc::ptr_eq(other.buffer(), array.buffer()))
+        let known = transcript.all().any(|transcript| {
+            transcript.constants.iter().any(|buffer| Arc::ptr_eq(buffer, array.buffer()))
+                || transcript.looked_at.iter().any(|other| Arc::ptr_eq(other.buffer(), array.buffer()))
         });
         if !known {
-            tape.looked_at.push(array.clone());
+            transcript.looked_at.push(array.clone());
         }
         Ok(())
     });
@@ -327,7 +327,7 @@ pub fn is_written(array: &Array) -> bool {
     let writes = |call: &Recorded| {
         call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
     };
-    with(|tape| tape.all().any(|tape| tape.calls.iter().any(writes))).unwrap_or(false)
+    with(|transcript| transcript.all().any(|transcript| transcript.calls.iter().any(writes))).unwrap_or(false)
 }
 
 /// Appends a call with checked arrays.
@@ -362,18 +362,18 @@ fn append_parts(
     let name = options.name.map_or(name, ToOwned::to_owned);
     // Its outputs belong to the device on which a push would put them.
     place_of(&mut Pushing::lock(), arrays);
-    let appended = with_mut(|tape| {
-        if !tape.engine.is_same(engine) {
+    let appended = with_mut(|transcript| {
+        if !transcript.engine.is_same(engine) {
             return Err(ArrayError::Capture(format!(
                 "op '{name}' belongs to engine '{}' and recording '{}' to engine '{}': record each on its own",
                 engine.name(),
-                tape.tag.name(),
-                tape.engine.name()
+                transcript.tag.name(),
+                transcript.engine.name()
             )));
         }
-        let order = tape.order.iter().map(|order| (order.clone(), AccessKind::Exclusive));
+        let order = transcript.order.iter().map(|order| (order.clone(), AccessKind::Exclusive));
         let variables = variables.iter().map(|(variable, kind)| ((*variable).clone(), *kind)).chain(order).collect();
-        tape.calls.push(Recorded {
+        transcript.calls.push(Recorded {
             step,
             arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
             variables,

@@ -3,17 +3,17 @@
 use super::raised;
 use crate::engine::recorded::{line_of, refusal};
 use pyo3::prelude::*;
-use weft_array::{Array, Tuple, recording as tapes};
+use weft_array::{Array, Tuple, recording as transcripts};
 
 /// Refuses to read, or to wait for, unknown values: those of arrays that a recording makes or changes.
 #[inline]
 pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
-    if tapes::is_open() || array.buffer().recording().is_some() { check_known(py, array) } else { Ok(()) }
+    if transcripts::is_open() || array.buffer().recording().is_some() { check_known(py, array) } else { Ok(()) }
 }
 
 #[cold]
 fn check_known(py: Python<'_>, array: &Array) -> PyResult<()> {
-    let Err((name, place)) = tapes::look(array) else {
+    let Err((name, place)) = transcripts::look(array) else {
         return match array.buffer().recording() {
             None => Ok(()),
             Some(_) => array.buffer().storage().map(drop).map_err(|error| raised(py, error)),

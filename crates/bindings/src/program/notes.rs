@@ -18,7 +18,8 @@ pub(crate) fn recorded_calls() -> Option<usize> {
     if !recording::is_open() {
         return None;
     }
-    recording::with(|tape| if tape.tag().is_part() { None } else { Some(tape.calls().len()) }).flatten()
+    recording::with(|transcript| if transcript.tag().is_part() { None } else { Some(transcript.calls().len()) })
+        .flatten()
 }
 
 /// Says of which op, with which attributes, the call is that was recorded after so many: if it is one.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_array::recording::{self as tapes, Tape};
+use weft_array::recording::{self as transcripts, Transcript};
 use weft_array::{Access, Array, ArrayError, Buffer, Call, Layout, Opaque, Operands, Step, record};
 use weft_engine::{AccessKind, PushOptions, Variable};
 use weft_program::{Body, Branch, Input, Turns};
@@ -70,7 +70,7 @@ fn append<'py>(
         .chain(made.iter().map(|array| (array, Access::Overwrite)))
         .collect();
     let variables: Vec<(&Variable, AccessKind)> = variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
-    tapes::announce(name, Location::here(py).bits());
+    transcripts::announce(name, Location::here(py).bits());
     let inner = &engine.get().inner;
     let call = Call { variables: &variables, ..Call::on(inner, &given, PushOptions::default()) };
     // SAFETY: the arrays are those that the part was made for.
@@ -102,7 +102,7 @@ impl Part {
 
     /// Lets this thread record the part.
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        tapes::begin_part(&self.name).map_err(|error| raised(py, error))
+        transcripts::begin_part(&self.name).map_err(|error| raised(py, error))
     }
 
     /// An array that stands for `array`, or for a row of it.
@@ -121,7 +121,7 @@ impl Part {
             placed.offset = strides.iter().zip(shape).map(below).sum();
         }
         let bytes = placed.range(given.dtype().size()).end;
-        let tag = tapes::with(|tape| Arc::clone(tape.tag()));
+        let tag = transcripts::with(|transcript| Arc::clone(transcript.tag()));
         let Some(tag) = tag else {
             return Err(raised(py, ArrayError::Capture("no recording is open on this thread".to_owned())));
         };
@@ -136,9 +136,10 @@ impl Part {
     fn makes(&self, array: &Bound<'_, NDArray>, whole: bool) -> bool {
         let array = now(array);
         let array = &array.get().inner;
-        let own = |tape: &Tape| array.buffer().recording().is_some_and(|tag| Arc::ptr_eq(tag, tape.tag()));
+        let own =
+            |transcript: &Transcript| array.buffer().recording().is_some_and(|tag| Arc::ptr_eq(tag, transcript.tag()));
         (array.is_flat() || !whole)
-            && tapes::with(own).unwrap_or(false)
+            && transcripts::with(own).unwrap_or(false)
             && !self.parts().placeholders.iter().any(|other| Arc::ptr_eq(other.buffer(), array.buffer()))
     }
 
@@ -158,7 +159,8 @@ impl Part {
     #[getter]
     #[allow(clippy::unused_self)] // likewise
     fn changes(&self, py: Python<'_>) -> Option<String> {
-        let (name, place) = tapes::with(|tape| tape.changing().map(|call| (call.name.clone(), call.place)))??;
+        let (name, place) =
+            transcripts::with(|transcript| transcript.changing().map(|call| (call.name.clone(), call.place)))??;
         let line = Location::of_bits(place).describe(py).map(|line| format!(" at {line}")).unwrap_or_default();
         Some(format!("op '{name}'{line}"))
     }
@@ -167,14 +169,14 @@ impl Part {
     fn end(&self, py: Python<'_>, results: &Bound<'_, PyTuple>) -> PyResult<Option<String>> {
         let results = results.iter().map(|item| Ok(taken(item)?.get().inner.clone()));
         let results = results.collect::<PyResult<Vec<Array>>>()?;
-        let Some(tape) = tapes::end_part() else {
+        let Some(transcript) = transcripts::end_part() else {
             return Err(errors::capture(py, &format!("the part '{}' is not open on this thread", self.name)));
         };
-        if let Some(failure) = tape.failure() {
+        if let Some(failure) = transcript.failure() {
             return Err(errors::capture(py, failure));
         }
         let mut parts = self.parts();
-        match Body::new(*tape, &parts.placeholders, &results) {
+        match Body::new(*transcript, &parts.placeholders, &results) {
             Ok(body) => {
                 (parts.body, parts.results) = (Some(Arc::new(body)), results);
                 Ok(None)
@@ -190,7 +192,7 @@ impl Part {
     /// Forgets the part that is open.
     #[allow(clippy::unused_self)] // likewise
     fn abort(&self) {
-        drop(tapes::end_part());
+        drop(transcripts::end_part());
     }
 
     /// The arrays from around it that it touches.

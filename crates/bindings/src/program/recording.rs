@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_array::recording::{self as tapes, Tape};
+use weft_array::recording::{self as transcripts, Transcript};
 use weft_array::{Array, Buffer, Layout, Tag};
 use weft_program::{Argument, Program, Recorded, Settings, Taken};
 
@@ -25,7 +25,7 @@ thread_local! {
 #[derive(Default)]
 struct Parts {
     begun: bool,
-    tape: Option<Box<Tape>>,
+    transcript: Option<Box<Transcript>>,
     notes: Vec<notes::Note>,
     /// The outside values of programs that are called meanwhile, by name: Python's.
     names: Option<Py<PyDict>>,
@@ -46,15 +46,15 @@ impl Recording {
     }
 
     /// Ends the recording on this thread, if it is this one that is open.
-    fn close(slf: &Bound<'_, Self>) -> Option<Box<Tape>> {
+    fn close(slf: &Bound<'_, Self>) -> Option<Box<Transcript>> {
         let is_own = OPEN.with_borrow(|open| open.as_ref().is_some_and(|open| open.is(slf)));
         if !is_own {
             return None;
         }
         let open = OPEN.take();
-        let tape = tapes::end();
+        let transcript = transcripts::end();
         drop(open);
-        tape
+        transcript
     }
 
     fn capture(&self, py: Python<'_>, what: &str) -> PyErr {
@@ -91,7 +91,7 @@ impl Recording {
         if own.parts().begun {
             return Err(own.capture(py, "was begun before: make a new one"));
         }
-        tapes::begin(Arc::clone(&own.tag), &own.engine.get().inner).map_err(|error| raised(py, error))?;
+        transcripts::begin(Arc::clone(&own.tag), &own.engine.get().inner).map_err(|error| raised(py, error))?;
         {
             let mut parts = own.parts();
             parts.begun = true;
@@ -105,11 +105,11 @@ impl Recording {
     /// Lets the pushes of this thread run again.
     fn end(slf: &Bound<'_, Self>) -> PyResult<()> {
         let own = slf.get();
-        let Some(tape) = Self::close(slf) else {
+        let Some(transcript) = Self::close(slf) else {
             return Err(own.capture(slf.py(), "is not open on this thread: it ends where it began, and once"));
         };
         let mut parts = own.parts();
-        parts.tape = Some(tape);
+        parts.transcript = Some(transcript);
         parts.notes = notes::take();
         let names = parts.names.take();
         drop(parts);
@@ -119,13 +119,13 @@ impl Recording {
 
     /// Ends it, if it is open on this thread, and forgets its calls.
     fn abort(slf: &Bound<'_, Self>) {
-        let tape = Self::close(slf);
-        if let Some(tape) = &tape {
-            tape.abandon();
+        let transcript = Self::close(slf);
+        if let Some(transcript) = &transcript {
+            transcript.abandon();
         }
         let parts = std::mem::take(&mut *slf.get().parts());
         slf.get().parts().begun = true;
-        drop((tape, parts));
+        drop((transcript, parts));
     }
 
     /// Begins it for a block: answers what a subclass's `_entered()` does. Here and not in Python, which an interrupt may end
@@ -187,10 +187,10 @@ impl Recording {
 
     /// Says that `array` holds values that are known: a replay that changes them or hands them out has a copy of its own.
     fn constant(&self, array: &Bound<'_, NDArray>) -> PyResult<()> {
-        if !tapes::is_open() {
+        if !transcripts::is_open() {
             return Err(self.capture(array.py(), "is not open on this thread"));
         }
-        tapes::note_constant(now(array).get().inner.buffer());
+        transcripts::note_constant(now(array).get().inner.buffer());
         Ok(())
     }
 
@@ -198,20 +198,20 @@ impl Recording {
     fn states<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut found: Vec<Array> = Vec::new();
         let parts = self.parts();
-        let mut look = |tape: &Tape| {
-            for (array, _) in tape.calls().iter().flat_map(|call| &call.arrays) {
+        let mut look = |transcript: &Transcript| {
+            for (array, _) in transcript.calls().iter().flat_map(|call| &call.arrays) {
                 let same = |other: &Array| Arc::ptr_eq(other.buffer(), array.buffer());
                 let outside = array.buffer().recording().is_none()
-                    && !tape.constants().iter().any(|constant| Arc::ptr_eq(constant, array.buffer()))
+                    && !transcript.constants().iter().any(|constant| Arc::ptr_eq(constant, array.buffer()))
                     && !parts.arguments.iter().any(|(argument, _)| same(&argument.array));
                 if outside && !found.iter().any(same) {
                     found.push(array.clone());
                 }
             }
         };
-        match &parts.tape {
-            Some(tape) => look(tape),
-            None => drop(tapes::with(&mut look)),
+        match &parts.transcript {
+            Some(transcript) => look(transcript),
+            None => drop(transcripts::with(&mut look)),
         }
         drop(parts);
         let arrays = found.into_iter().map(|array| Py::new(py, NDArray::new(array, self.engine.clone_ref(py))));
@@ -235,7 +235,7 @@ impl Recording {
             Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
         let settings = settings.donating(donate);
         let mut parts = self.parts();
-        let Some(tape) = parts.tape.take() else {
+        let Some(transcript) = parts.transcript.take() else {
             drop(parts);
             return Err(self.capture(py, "has not ended, or is finished"));
         };
@@ -243,7 +243,7 @@ impl Recording {
         drop(parts);
         let arguments = arguments.into_iter().map(|(argument, _)| argument).collect();
         let failed = |error| raised_program(py, error);
-        let recorded = Recorded::new(*tape, arguments, &shown).map_err(failed)?;
+        let recorded = Recorded::new(*transcript, arguments, &shown).map_err(failed)?;
         let kept = Kept::claim(&recorded);
         let program = Program::new(recorded, settings).map_err(failed)?;
         Compiled::new(py, program, self.engine.clone_ref(py), notes, kept)
@@ -292,14 +292,14 @@ impl Recording {
         let settings =
             Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
         let mut parts = self.parts();
-        let Some(tape) = parts.tape.take() else {
+        let Some(transcript) = parts.transcript.take() else {
             drop(parts);
             return Err(self.capture(py, "has not ended, or is finished"));
         };
         let (arguments, notes) = (std::mem::take(&mut parts.arguments), std::mem::take(&mut parts.notes));
         drop(parts);
         let arguments = arguments.into_iter().map(|(argument, _)| argument).collect();
-        let parted = Recorded::parted(*tape, at, arguments, seeds, &results, &further);
+        let parted = Recorded::parted(*transcript, at, arguments, seeds, &results, &further);
         let Some(parted) = parted.map_err(|error| raised_program(py, error))? else { return Ok(None) };
         let made = |recorded, notes| {
             let kept = Kept::claim(&recorded);
@@ -354,12 +354,12 @@ pub(crate) fn open_recording(py: Python<'_>) -> Option<Py<Recording>> {
 #[pyfunction]
 pub(crate) fn unrecorded<'py>(make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     /// Goes on with the recording in any case.
-    struct Later(Option<(tapes::Suspended, Option<Py<Recording>>, Vec<notes::Note>)>);
+    struct Later(Option<(transcripts::Suspended, Option<Py<Recording>>, Vec<notes::Note>)>);
     impl Drop for Later {
         fn drop(&mut self) {
             if let Some((suspended, open, noted)) = self.0.take() {
                 OPEN.set(open);
-                tapes::resume(suspended);
+                transcripts::resume(suspended);
                 notes::put_back(noted);
             }
         }
@@ -368,6 +368,6 @@ pub(crate) fn unrecorded<'py>(make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     if open.is_none() {
         return make.call0();
     }
-    let _later = Later(Some((tapes::suspend(), open, notes::take())));
+    let _later = Later(Some((transcripts::suspend(), open, notes::take())));
     make.call0()
 }

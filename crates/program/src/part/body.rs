@@ -8,7 +8,7 @@ use crate::recorded::{Argument, EntryAccess, Instruction, Recorded, Settings, So
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-use weft_array::recording::Tape;
+use weft_array::recording::Transcript;
 use weft_array::{Access, Array, ArrayError, Operands, Step, granting, run_alone};
 use weft_engine::{AccessKind, Cause, Engine, OpContext, Variable};
 
@@ -68,9 +68,9 @@ impl Body {
     }
 
     /// From a recording with these placeholders and results. Each is fresh: all of its memory, row after row.
-    pub fn new(tape: Tape, placeholders: &[Array], results: &[Array]) -> Result<Self, ProgramError> {
+    pub fn new(transcript: Transcript, placeholders: &[Array], results: &[Array]) -> Result<Self, ProgramError> {
         let arguments = placeholders.iter().map(|array| Argument { placeholder: array.clone(), array: array.clone() });
-        let mut recorded = Recorded::new(tape, arguments.collect(), results)?;
+        let mut recorded = Recorded::new(transcript, arguments.collect(), results)?;
         let settings = Settings::new(false, "min", None)?;
         passes::simplify(&mut recorded, &settings);
         let instructions = passes::lower(&recorded, &settings);

@@ -6,13 +6,13 @@ use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-use weft_array::recording::{self, Tape};
+use weft_array::recording::{self, Transcript};
 use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, known_devices, standing};
 use weft_engine::{Cause, InOrder, OpContext};
 
 /// Entries by the addresses of buffers.
 struct Entries<'a> {
-    tape: &'a Tape,
+    transcript: &'a Transcript,
     known: HashMap<usize, usize>,
     list: Vec<Entry>,
 }
@@ -37,15 +37,15 @@ impl Entries<'_> {
             return Ok(known);
         }
         let source = match buffer.recording() {
-            Some(tag) if Arc::ptr_eq(tag, self.tape.tag()) => Source::Fresh,
+            Some(tag) if Arc::ptr_eq(tag, self.transcript.tag()) => Source::Fresh,
             // The entries that a part of a recording takes from around it.
-            Some(tag) if self.tape.tag().is_within(tag) => Source::State(array.clone()),
+            Some(tag) if self.transcript.tag().is_within(tag) => Source::State(array.clone()),
             Some(tag) => {
                 let recording = tag.name().to_owned();
                 return Err(weft_array::ArrayError::Recorded { recording }.into());
             }
-            None if self.tape.is_passing(buffer) => Source::Fresh,
-            None if self.tape.constants().iter().any(|constant| Arc::ptr_eq(constant, buffer)) => {
+            None if self.transcript.is_passing(buffer) => Source::Fresh,
+            None if self.transcript.constants().iter().any(|constant| Arc::ptr_eq(constant, buffer)) => {
                 Source::Constant { array: whole(buffer)?, copied: false }
             }
             None => Source::State(array.clone()),
@@ -73,12 +73,12 @@ impl Entries<'_> {
 
 impl Recorded {
     /// Resolves the arrays of a recording: these arguments, these results.
-    pub fn new(tape: Tape, arguments: Vec<Argument>, results: &[Array]) -> Result<Self, ProgramError> {
-        if let Some(failure) = tape.failure() {
+    pub fn new(transcript: Transcript, arguments: Vec<Argument>, results: &[Array]) -> Result<Self, ProgramError> {
+        if let Some(failure) = transcript.failure() {
             return Err(ProgramError::Recording(failure.to_owned()));
         }
-        let closed = closed(&tape, &arguments, results);
-        let mut entries = Entries { tape: &tape, known: HashMap::new(), list: Vec::new() };
+        let closed = closed(&transcript, &arguments, results);
+        let mut entries = Entries { transcript: &transcript, known: HashMap::new(), list: Vec::new() };
         let mut argument_entries = Vec::new();
         for (number, argument) in arguments.iter().enumerate() {
             let placeholder = argument.placeholder.buffer();
@@ -92,8 +92,8 @@ impl Recorded {
             entries.reach(entry, &argument.array.range());
             argument_entries.push(entry);
         }
-        let mut places = Vec::with_capacity(tape.calls().len());
-        for call in tape.calls() {
+        let mut places = Vec::with_capacity(transcript.calls().len());
+        for call in transcript.calls() {
             places.push(places_of(&mut entries, call)?);
         }
         let mut shown = Vec::with_capacity(results.len());
@@ -110,9 +110,9 @@ impl Recorded {
                 *copied = handed_out;
             }
         }
-        let (name, engine) = (tape.tag().name().to_owned(), tape.engine().clone());
-        let looked_at = tape.looked_at().to_vec();
-        let calls = tape.into_calls().into_iter().zip(places).enumerate();
+        let (name, engine) = (transcript.tag().name().to_owned(), transcript.engine().clone());
+        let looked_at = transcript.looked_at().to_vec();
+        let calls = transcript.into_calls().into_iter().zip(places).enumerate();
         let instructions = calls.map(|(number, (call, places))| Instruction {
             number,
             step: standing_for(call.step, &call.arrays),
@@ -229,13 +229,13 @@ fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Ve
 }
 
 /// The arguments that a recording touches as themselves, besides by their substitutes.
-fn closed(tape: &Tape, arguments: &[Argument], results: &[Array]) -> Vec<usize> {
-    let touched: HashSet<usize> = tape
+fn closed(transcript: &Transcript, arguments: &[Argument], results: &[Array]) -> Vec<usize> {
+    let touched: HashSet<usize> = transcript
         .calls()
         .iter()
         .flat_map(|call| call.arrays.iter().map(|(array, _)| array))
         .chain(results)
-        .chain(tape.looked_at())
+        .chain(transcript.looked_at())
         .map(|array| address(array.buffer()))
         .collect();
     let is_closed = |number: &usize| {

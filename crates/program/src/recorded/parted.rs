@@ -10,7 +10,7 @@ use crate::ProgramError;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use weft_array::recording::Tape;
+use weft_array::recording::Transcript;
 use weft_array::{Access, Array, Buffer};
 
 /// Where an argument of the second part comes from.
@@ -56,9 +56,9 @@ struct First {
 }
 
 impl First {
-    fn of(tape: &Tape, at: usize) -> Self {
+    fn of(transcript: &Transcript, at: usize) -> Self {
         let mut first = Self { met: HashMap::new(), digest: DefaultHasher::new() };
-        for call in &tape.calls()[..at] {
+        for call in &transcript.calls()[..at] {
             (&call.name, call.place, call.arrays.len()).hash(&mut first.digest);
             for (array, access) in &call.arrays {
                 let number = first.met.len();
@@ -78,7 +78,7 @@ impl Recorded {
     /// last `seeds` arguments are those of the second part alone. None if the second part writes to values that the
     /// first one hands on, or comes to the very arrays that were given as arguments.
     pub fn parted(
-        tape: Tape,
+        transcript: Transcript,
         at: usize,
         mut arguments: Vec<Argument>,
         seeds: usize,
@@ -86,12 +86,12 @@ impl Recorded {
         further: &[Array],
     ) -> Result<Option<Parted>, ProgramError> {
         let seeds = arguments.split_off(arguments.len() - seeds);
-        let first = First::of(&tape, at);
+        let first = First::of(&transcript, at);
         let at_of = |list: &[Argument], buffer: &Arc<Buffer>| {
             list.iter().position(|argument| Arc::ptr_eq(argument.placeholder.buffer(), buffer))
         };
         let later =
-            tape.calls()[at..].iter().flat_map(|call| call.arrays.iter().map(|(array, access)| (array, *access)));
+            transcript.calls()[at..].iter().flat_map(|call| call.arrays.iter().map(|(array, access)| (array, *access)));
         let (mut touched, mut kept): (Vec<usize>, Vec<(usize, Array)>) = (Vec::new(), Vec::new());
         let mut shown: Vec<(usize, Array)> = Vec::new();
         for (array, access) in later.chain(further.iter().map(|array| (array, Access::Read))) {
@@ -102,7 +102,8 @@ impl Recorded {
             let is_seed = at_of(&seeds, buffer).is_some();
             let argument = at_of(&arguments, buffer);
             let met = first.met.get(&address(buffer)).filter(|met| met.written && argument.is_none());
-            let own = buffer.recording().is_some() || tape.constants().iter().any(|known| Arc::ptr_eq(known, buffer));
+            let own =
+                buffer.recording().is_some() || transcript.constants().iter().any(|known| Arc::ptr_eq(known, buffer));
             let handed_on = argument.is_some() || is_seed || (met.is_some() && own);
             if arguments.iter().any(closed) || (handed_on && access != Access::Read) {
                 return Ok(None);
@@ -135,7 +136,7 @@ impl Recorded {
         taken.extend(shown.iter().map(|(result, array)| (Taken::Result(*result), own(array))));
         taken.extend(kept.iter().map(|(number, array)| (Taken::Kept(*number), own(array))));
         taken.extend(seeds.iter().enumerate().map(|(at, seed)| (Taken::Seed(at), own(&seed.placeholder))));
-        let (head, rest) = tape.split(at);
+        let (head, rest) = transcript.split(at);
         let (taken, inputs) = taken.into_iter().unzip();
         let mut made = results.to_vec();
         made.extend(kept.iter().map(|(_, array)| array.clone()));
