@@ -372,6 +372,35 @@ def test_a_handle_that_was_kept_from_a_recording_answers_when_the_task_has_run()
     assert kept[0].result() is True
 
 
+@pytest.mark.parametrize("name", ["a task", "a push"])
+def test_what_was_recorded_is_not_waited_for_with_all_else(name: str) -> None:
+    engine, values = weft.get_engine(), np.zeros(3)
+    variable = engine.new_variable("values")
+
+    @weft.task
+    def fill(out: weft.Mutate[Any]) -> None:
+        out[:] = 1
+
+    def write() -> None:
+        values[:] = 1
+
+    @weft.program
+    def step(x: Any) -> Any:
+        weft.wait()  # nothing of this recording is missing yet
+        y = x * 2
+        weft.wait()  # an array says by itself that it has no values yet
+        if name == "a task":
+            fill(values)
+        else:
+            engine.push(write, mutate_vars=[variable], name="fill")
+        weft.wait()
+        return y + float(values[0])
+
+    with pytest.raises(CaptureError, match=r"all ops .* while 'step' is recorded .*: 'fill' is recorded, not pushed, at .*test_traps\.py"):
+        step(ones())
+    assert not values.any()
+
+
 def test_a_variable_that_recorded_ops_change_is_not_waited_for() -> None:
     engine = weft.get_engine()
     variable = engine.new_variable("counter")

@@ -1,7 +1,7 @@
 //! The methods of `weft.Engine`.
 
 use super::{process, recover};
-use crate::engine::recorded::check_pushed;
+use crate::engine::recorded::{check_all_pushed, check_pushed};
 use crate::engine::variable::Variable;
 use crate::engine::{Engine, Given, at_least_one, check_interval, checks};
 use crate::engine::{wait, watching};
@@ -383,7 +383,7 @@ impl Engine {
         let native = Native::new(py, function);
         match keep_alive {
             None => common.push(py, self, native),
-            Some(object) => common.push(py, self, KeepingAlive { native, object }),
+            Some(object) => common.push(py, self, KeepingAlive { native, object: object.into() }),
         }
     }
 
@@ -477,9 +477,13 @@ impl Engine {
     ///     If the time ran out. The ops go on.
     /// DeadlockError
     ///     Inside an op.
+    /// CaptureError
+    ///     While a function is recorded: if a callable or a native function was recorded, not pushed, whose effects are not in arrays
+    ///     alone.
     #[pyo3(signature = (timeout=None))]
     fn wait_for_all(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
+        check_all_pushed(py, &self.inner)?;
         let start = Instant::now();
         wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))?;
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
