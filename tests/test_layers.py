@@ -77,7 +77,10 @@ def test_cuda_knows_neither_python_nor_arrays() -> None:
 def test_only_cuda_names_the_driver() -> None:
     members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
     assert {name for name in members if "cudarc" in dependencies(manifest(name))} <= {"cuda"}
-    assert {name for name in members if "libloading" in dependencies(manifest(name))} <= {"cuda", "mpi", "onednn"}
+    loading = {name for name in members if "libloading" in dependencies(manifest(name))}
+    assert loading <= {"bindings", "cuda", "mpi", "onednn"}
+    finding = [path for path in sources(CRATES / "bindings") if "libloading" in code(path)]
+    assert [path.name for path in finding] == ["loose.rs"]  # a function of the interpreter
 
 
 def test_onednn_knows_nothing_of_the_house_and_kernels_no_python() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from conftest import Gate, MakeEngine, RunScript
 
@@ -175,6 +176,32 @@ def test_forks_while_workers_and_pushers_are_busy(script: RunScript, setting: tu
     for thread in threads:
         thread.join()
     engine.wait_for_all(timeout=20)
+    """,
+    )
+
+
+@needs_fork
+@pytest.mark.slow
+def test_forks_while_native_workers_let_objects_go(script: RunScript, native_path: Path) -> None:
+    # They put decrefs into a list, which they lock for a moment.
+    run(
+        script,
+        ("work_stealing", 16),
+        f"""
+    import ctypes
+    nothing = ctypes.cast(ctypes.CDLL({str(native_path)!r}).succeed, ctypes.c_void_p).value
+    stop = threading.Event()
+    def push():
+        while not stop.is_set():
+            for _ in range(1000):
+                engine.push_native(nothing, 0, keep_alive=object())
+            engine.wait_for_all()
+    thread = threading.Thread(target=push)
+    thread.start()
+    for _ in range(400):
+        in_child(lambda: None)
+    stop.set()
+    thread.join()
     """,
     )
 

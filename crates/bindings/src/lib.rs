@@ -160,6 +160,7 @@ mod _core {
         super::interpreter::devices::add("cuda", || &super::cuda::Cuda);
         super::interpreter::exceptions::load(module.py());
         super::interpreter::location::load(module.py());
+        super::interpreter::loose::load(module.py());
         module.add("TAPE_ELSEWHERE", super::hearing::record::Hearing::Elsewhere)?;
         module.add("POLICIES", PyTuple::new(module.py(), weft_engine::Policy::forms())?)?;
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;

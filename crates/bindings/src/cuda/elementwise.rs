@@ -207,7 +207,7 @@ impl CudaLoop {
         };
         let step = ElementwiseStep {
             name: Arc::clone(kernels.name()),
-            build: self.build.clone_ref(py),
+            build: self.build.clone_ref(py).into(),
             device: ready.device().clone(),
             size: ready.outputs()[0].layout().size(),
             outputs: kernels.outputs().into(),

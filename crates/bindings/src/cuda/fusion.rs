@@ -4,6 +4,7 @@
 //! rounding that it has alone.
 
 use crate::interpreter::dtypes;
+use crate::interpreter::loose::Loose;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
@@ -26,7 +27,7 @@ pub(super) enum Given {
 pub(super) struct ElementwiseStep {
     pub(super) name: Arc<str>,
     /// The object that compiles and describes its kernels.
-    pub(super) build: Py<PyAny>,
+    pub(super) build: Loose<PyAny>,
     pub(super) device: Device,
     /// Elements.
     pub(super) size: usize,

@@ -3,6 +3,7 @@
 use super::devices;
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
+use super::loose::Loose;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -177,7 +178,7 @@ fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
         let _ = exception.bind(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
         exception
     };
-    let place = native.place.get_or_init(py, || native.exceptions.keep(py, make(), None));
+    let place = native.place.get_or_init(py, || native.exceptions.keep(py, make(), None).map(Loose::from));
     let exception = place.as_ref().and_then(|place| place.get().exception(py)).unwrap_or_else(make);
     PyErr::from_value(exception.into_bound(py).into_any())
 }

@@ -2,6 +2,7 @@
 
 use super::exceptions::{ExceptionSlot, Exceptions};
 use super::location::Location;
+use super::loose::Loose;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -11,7 +12,7 @@ use weft_mpi::MpiError;
 
 /// An exception that a callable raised.
 pub(crate) struct Raised {
-    place: Option<Py<ExceptionSlot>>,
+    place: Option<Loose<ExceptionSlot>>,
     text: String,
 }
 
@@ -19,7 +20,7 @@ impl Raised {
     pub(crate) fn new(py: Python<'_>, exceptions: &Arc<Exceptions>, error: &PyErr) -> Self {
         let (value, traceback) = (error.value(py).clone().unbind(), error.traceback(py).map(Bound::unbind));
         let text = error.to_string();
-        Self { place: exceptions.keep(py, value, traceback), text }
+        Self { place: exceptions.keep(py, value, traceback).map(Loose::from), text }
     }
 
     /// The original, to be raised again.
@@ -50,7 +51,7 @@ pub(crate) struct NativeFailure {
     /// The engine's.
     pub(crate) exceptions: Arc<Exceptions>,
     /// The exception, made when it is first raised: every wait raises the same one.
-    pub(crate) place: PyOnceLock<Option<Py<ExceptionSlot>>>,
+    pub(crate) place: PyOnceLock<Option<Loose<ExceptionSlot>>>,
 }
 
 impl fmt::Display for NativeFailure {

@@ -12,6 +12,7 @@
 //! run outside these two: a thread that waits for one of the locks with the GIL in its hand would never end theirs.
 
 use super::devices::{self, Kind, Locked};
+use super::loose::NoDrops;
 use pyo3::exceptions::PySystemExit;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ use std::ffi::c_int;
 use weft_engine::{Quiet, fork};
 
 /// Roles and locks over a fork.
-type Held = (fork::Fork, weft_array::fork::Fork, Vec<Box<dyn Locked>>);
+type Held = (fork::Fork, weft_array::fork::Fork, Vec<Box<dyn Locked>>, NoDrops);
 
 thread_local! {
     static FORK: RefCell<Option<Fork>> = const { RefCell::new(None) };
@@ -62,7 +63,8 @@ extern "C" fn prepare() {
             // A holder of a role, or of a lock of the arrays, never waits for the GIL, so this thread may wait for it with the GIL held.
             let arrays = weft_array::fork::before();
             let roles = fork::before();
-            fork.held = Some(Box::new((roles, arrays, devices::all().map(Kind::before_fork).collect())));
+            let kinds = devices::all().map(Kind::before_fork).collect();
+            fork.held = Some(Box::new((roles, arrays, kinds, NoDrops::begin())));
         }
     });
 }
@@ -74,8 +76,8 @@ extern "C" fn resume() {
             && let Some(held) = fork.held.take()
         {
             fork.quiet = Some(Quiet::begin());
-            let (roles, arrays, kinds) = *held;
-            drop((kinds, arrays)); // first, as the next step may want them
+            let (roles, arrays, kinds, no_drops) = *held;
+            drop((no_drops, kinds, arrays)); // first, as the next step may want them
             fork::after_in_parent(roles);
         }
     });
@@ -122,7 +124,8 @@ pub(crate) fn _after_fork_child(py: Python<'_>) {
     if let Some(Fork { collector, held, .. }) = FORK.take() {
         CHILDREN.set(CHILDREN.get() + 1);
         if let Some(held) = held {
-            let (roles, arrays, kinds) = *held;
+            let (roles, arrays, kinds, no_drops) = *held;
+            drop(no_drops);
             kinds.into_iter().for_each(Locked::after_in_child);
             drop(arrays); // first, as the next step may run ops on this thread
             // SAFETY: called by os.register_at_fork's hook, in the child's only thread.

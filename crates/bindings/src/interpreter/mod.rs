@@ -13,4 +13,5 @@ pub(crate) mod forks;
 pub(crate) mod host;
 pub(crate) mod level;
 pub(crate) mod location;
+pub(crate) mod loose;
 pub(crate) mod stall;

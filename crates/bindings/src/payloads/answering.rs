@@ -4,6 +4,7 @@
 //! its drops off until another thread attaches; and where there is no GIL, an object that another thread made is left
 //! to that thread, which may wait for this very answer.
 
+use crate::interpreter::loose::Loose;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -49,7 +50,7 @@ impl Answering {
 
 /// Says that an op was dropped, unless the interpreter ends.
 #[inline]
-pub(crate) fn tell(dropped: Option<Py<PyAny>>) {
+pub(crate) fn tell(dropped: Option<Loose<PyAny>>) {
     if let Some(dropped) = dropped {
         Python::try_attach(|py| {
             if let Err(error) = dropped.call0(py) {

@@ -8,6 +8,7 @@ use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::Raised;
 use crate::interpreter::forks::Here;
 use crate::interpreter::location::Location;
+use crate::interpreter::loose::Loose;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -98,10 +99,10 @@ fn end(unstarted: &Bound<'_, PyAny>) {
 
 /// `exec_func()`.
 pub(crate) struct Callable {
-    pub(crate) function: Py<PyAny>,
+    pub(crate) function: Loose<PyAny>,
     pub(crate) location: Location,
     /// Called if the engine drops it unrun.
-    pub(crate) dropped: Option<Py<PyAny>>,
+    pub(crate) dropped: Option<Loose<PyAny>>,
 }
 
 impl Callable {
@@ -109,17 +110,17 @@ impl Callable {
     pub(crate) fn new(callable: &Bound<'_, PyAny>) -> Self {
         let py = callable.py();
         let (function, dropped) = Answering::open(callable);
-        Self { function, location: Location::here(py), dropped }
+        Self { function: function.into(), location: Location::here(py), dropped: dropped.map(Loose::from) }
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.function)?;
-        visit.call(&self.dropped)
+        visit.call(&*self.function)?;
+        visit.call(self.dropped.as_deref())
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        let dropped = self.dropped.as_ref().map(|dropped| dropped.clone_ref(py));
-        Self { function: self.function.clone_ref(py), location: self.location, dropped }
+        let dropped = self.dropped.as_ref().map(|dropped| dropped.clone_ref(py).into());
+        Self { function: self.function.clone_ref(py).into(), location: self.location, dropped }
     }
 }
 
@@ -132,7 +133,7 @@ impl Payload for Callable {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let callable = self.function.into_bound(py);
+        let callable = self.function.into_inner().into_bound(py);
         let here = Here::now();
         let answer = call(&callable, None);
         here.leave(py, &answer);
@@ -166,7 +167,7 @@ impl Payload for AsyncCallable {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let callable = self.0.function.into_bound(py);
+        let callable = self.0.function.into_inner().into_bound(py);
         let name = name_of(context, &callable);
         let exceptions = Arc::clone(Exceptions::of(context));
         let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);

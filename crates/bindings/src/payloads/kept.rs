@@ -4,6 +4,7 @@
 //! So a program that is the only one to have a step *claims* what that keeps: it shows the collector that one reference, while
 //! no call of it is pending, as if it were its own. What nobody has claimed, or others may use, is not shown, and lives.
 
+use crate::interpreter::loose::Loose;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::any::Any;
@@ -15,12 +16,12 @@ use weft_program::Recorded;
 pub(crate) struct Kept(Arc<Inner>);
 
 struct Inner {
-    object: Py<PyAny>,
+    object: Loose<PyAny>,
     claimed: Mutex<bool>,
 }
 
 impl Kept {
-    pub(crate) fn new(object: Py<PyAny>) -> Self {
+    pub(crate) fn new(object: Loose<PyAny>) -> Self {
         Self(Arc::new(Inner { object, claimed: Mutex::new(false) }))
     }
 
@@ -43,6 +44,6 @@ impl Kept {
 
     /// Shows it to the collector; by whom has claimed it.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.0.object)
+        visit.call(&*self.0.object)
     }
 }

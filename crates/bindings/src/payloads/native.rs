@@ -3,6 +3,7 @@
 use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::failures::NativeFailure;
 use crate::interpreter::location::Location;
+use crate::interpreter::loose::Loose;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::mem::offset_of;
@@ -54,8 +55,7 @@ impl Payload for Native {
 /// A native function, and an object that lives until it has run.
 pub(crate) struct KeepingAlive {
     pub(crate) native: Native,
-    /// Dropped without the GIL: its decref waits in a queue until a thread is attached.
-    pub(crate) object: Py<PyAny>,
+    pub(crate) object: Loose<PyAny>,
 }
 
 impl Payload for KeepingAlive {

@@ -5,6 +5,7 @@ use super::kept::Kept;
 use super::native::Native;
 use super::trace::Traced;
 use crate::interpreter::location::Location;
+use crate::interpreter::loose::Loose;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use weft_array::{ArrayError, Opaque, Operands, recording};
 use weft_engine::{Cause, OpContext, Payload};
 
 /// Refuses a callable that answers a waiter: it runs once.
-pub(crate) fn refuse_answering(dropped: Option<&Py<PyAny>>) -> Result<(), ArrayError> {
+pub(crate) fn refuse_answering(dropped: Option<&Loose<PyAny>>) -> Result<(), ArrayError> {
     if dropped.is_none() {
         return Ok(());
     }
@@ -33,7 +34,7 @@ impl Again {
     }
 
     fn callable(&self, py: Python<'_>) -> Callable {
-        Callable { function: self.function.object().clone_ref(py), location: self.location, dropped: None }
+        Callable { function: self.function.object().clone_ref(py).into(), location: self.location, dropped: None }
     }
 }
 
@@ -134,7 +135,7 @@ impl Opaque for CallingNative {
 }
 
 /// A native function as a step, and the objects that it keeps alive.
-pub(crate) fn native(native: Native, object: Option<Py<PyAny>>) -> Arc<dyn Opaque> {
+pub(crate) fn native(native: Native, object: Option<Loose<PyAny>>) -> Arc<dyn Opaque> {
     Arc::new(CallingNative { native, object: object.map(Kept::new) })
 }
 

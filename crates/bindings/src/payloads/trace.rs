@@ -47,7 +47,7 @@ impl Traced for Callable {
     }
 
     fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
-        Ok(Self { function: wrap(self.function)?, ..self })
+        Ok(Self { function: wrap(self.function.into_inner())?.into(), ..self })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::interpreter::errors;
 use crate::interpreter::exceptions::Exceptions;
 use crate::interpreter::forks::Here;
 use crate::interpreter::location::Location;
+use crate::interpreter::loose::Loose;
 use crate::payloads::answering::{self, Answering};
 use crate::payloads::callable::{cause, name_of};
 use crate::payloads::kept::Kept;
@@ -28,9 +29,9 @@ use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions};
 
 struct Compute {
-    function: Py<PyAny>,
+    function: Loose<PyAny>,
     /// Called if the engine drops the op before it runs.
-    dropped: Option<Py<PyAny>>,
+    dropped: Option<Loose<PyAny>>,
     arrays: Vec<(Array, Access)>,
     location: Location,
 }
@@ -158,8 +159,8 @@ pub(crate) fn push_compute(
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
     let (function, dropped) = Answering::open(func);
     let compute = |arrays: &[(&Array, Access)]| Compute {
-        function,
-        dropped,
+        function: function.into(),
+        dropped: dropped.map(Loose::from),
         arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
         location,
     };

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::hearing::record;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
+use crate::interpreter::loose::Loose;
 use crate::payloads::trace;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
@@ -209,7 +210,7 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bo
     }
     let start =
         NonNull::new(start.wrapping_offset(below)).ok_or_else(|| PyValueError::new_err("the array has no memory"))?;
-    let keeper = Box::new(array.clone().unbind());
+    let keeper = Box::new(Loose::from(array.clone().unbind()));
     let (engine_of, end) = (&engine.get().inner, if empty { 0 } else { end });
     let ownership = if own { Ownership::Owned } else { Ownership::Borrowed };
     // SAFETY: NumPy keeps the bytes for the life of its array, which `keeper` holds; the caller answers for `own`.
