@@ -146,3 +146,20 @@ def test_reductions_in_half_precision_overflow(function: str) -> None:
             for dtype in ("float16", None):
                 given = {**options, **({} if dtype is None else {"dtype": dtype})}
                 agree(lambda xp, x, given=given: getattr(xp, function)(x, **given), x, name=f"{function} {given}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda xp: xp.zeros(10**20),
+        lambda xp: xp.eye(10**20),
+        lambda xp: xp.linspace(0, 1, 10**20),
+        lambda xp: xp.tile(xp.arange(3.0), 10**20),
+        lambda xp: xp.diag(xp.arange(3.0), 10**20),
+    ],
+)
+def test_shapes_past_every_machine_are_refused(call: Callable[[Any], Any]) -> None:
+    with pytest.raises((ValueError, OverflowError)):
+        call(np)
+    with pytest.raises(weft.errors.ArgumentValueError, match="too big"):
+        call(weft)

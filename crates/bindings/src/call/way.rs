@@ -8,6 +8,7 @@ use super::table::Table;
 use super::value::{Values, are, values};
 use crate::array::NDArray;
 use crate::array::moves::elsewhere;
+use crate::interpreter::arguments::Lengths;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -184,7 +185,7 @@ pub(super) fn make<'py>(
     let (normal, avals) = asked.extract::<(Bound<'_, PyDict>, Bound<'_, PyTuple>)>()?;
     let mut results = SmallVec::new();
     for aval in avals.iter() {
-        let shape: SmallVec<_> = aval.getattr(intern!(py, "shape"))?.extract::<Vec<usize>>()?.into();
+        let shape: SmallVec<_> = aval.getattr(intern!(py, "shape"))?.extract::<Lengths>()?.0.into();
         results.push((shape, dtypes::from_python(&aval.getattr(intern!(py, "dtype"))?)?));
     }
     let (native, answer) = {

@@ -108,7 +108,10 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
                     let names = if begun.is_empty() { "no op runs".to_owned() } else { begun.join(", ") };
                     say(
                         py,
-                        &format!("weft: {} still waits at exit for {pending} ops; running: {names}", engine.name()),
+                        &format!(
+                            "weft: {} still waits at exit for {pending} ops, which Ctrl-C drops; running: {names}",
+                            engine.name()
+                        ),
                     );
                 }
             }

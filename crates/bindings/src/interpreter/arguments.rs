@@ -65,6 +65,20 @@ fn refused(object: Borrowed<'_, '_, PyAny>, error: PyErr, what: &str) -> PyErr {
     }
 }
 
+/// The lengths of an array's axes.
+pub(crate) struct Lengths(pub(crate) Vec<usize>);
+
+impl<'py> FromPyObject<'_, 'py> for Lengths {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self).map_err(|error| {
+            refused(object, error, &format!("array is too big: axes have at most {} elements", usize::MAX))
+        })
+    }
+}
+
 /// Declares plain values that calls take, each with its description, which only errors show.
 macro_rules! values {
     ($($(#[$doc:meta])* $name:ident$(<$text:lifetime>)?($type:ty) = $what:expr;)*) => {$(

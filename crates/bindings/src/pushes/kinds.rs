@@ -6,6 +6,7 @@ use super::memory::view_of;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::engine::wait;
+use crate::interpreter::arguments::Lengths;
 use crate::interpreter::devices::{self, Kernels, Kind};
 use crate::interpreter::{dtypes, errors};
 use pyo3::IntoPyObjectExt;
@@ -167,7 +168,7 @@ fn ask(py: Python<'_>, kind: &dyn Kind, ufunc: &Py<PyAny>, dtypes: &[DType]) -> 
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn kind_empty(
-    shape: Vec<usize>,
+    shape: Lengths,
     dtype: &Bound<'_, PyAny>,
     engine: &Bound<'_, Engine>,
     name: &str,
@@ -179,7 +180,7 @@ pub(crate) fn kind_empty(
         return Err(errors::argument_value(py, &message));
     };
     let owner = &engine.get().inner;
-    let made = Array::made(&shape, dtypes::from_python(dtype)?, |bytes| Buffer::new_on(owner, bytes, home));
+    let made = Array::made(&shape.0, dtypes::from_python(dtype)?, |bytes| Buffer::new_on(owner, bytes, home));
     Ok(NDArray::new(made.map_err(|error| raised(py, error))?, engine.clone().unbind()))
 }
 

@@ -5,6 +5,7 @@ use crate::array::moves::now;
 use crate::array::{NDArray, numpy, raised};
 use crate::engine::Engine;
 use crate::hearing::record;
+use crate::interpreter::arguments::Lengths;
 use crate::interpreter::dtypes;
 use crate::interpreter::errors;
 use crate::interpreter::loose::Loose;
@@ -99,17 +100,17 @@ pub(super) fn view_of<'py>(
 /// A new array, allocated at the first write to it.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
-pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
+pub(crate) fn empty(shape: Lengths, dtype: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
     let dtype = dtypes::from_python(dtype)?;
-    let array = Array::empty(&engine.get().inner, &shape, dtype).map_err(|error| raised(engine.py(), error))?;
+    let array = Array::empty(&engine.get().inner, &shape.0, dtype).map_err(|error| raised(engine.py(), error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))
 }
 
 /// A new array beside another one: of the same engine, and on the same device if that has its own memory.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // as above
-pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
-    fresh_beside(x.py(), now(x).get(), &shape, dtypes::from_python(dtype)?)
+pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Lengths, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
+    fresh_beside(x.py(), now(x).get(), &shape.0, dtypes::from_python(dtype)?)
 }
 
 /// The same for a parsed shape and dtype.
