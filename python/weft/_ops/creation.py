@@ -112,7 +112,7 @@ def asarray(
         found = fresh_copy(cast("Any", obj), engine or engine_of())
         if found is not None:
             return found
-    return place(wrap(host_array(obj, wanted, copy=own), engine or engine_of(), own=own), where)
+    return place(wrap(host_array(obj, wanted, copy=own), engine or engine_of(), own=own, shared=not own), where)
 
 
 def _is_heard(nest: Any) -> bool:
@@ -188,7 +188,7 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
         raise ArgumentTypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     found = np.from_dlpack(x, copy=True) if copy else np.from_dlpack(x)
     as_dtype(found.dtype)
-    return place(wrap(found, engine_of()), where)
+    return place(wrap(found, engine_of(), shared=not copy), where)
 
 
 def empty(

@@ -14,11 +14,11 @@
 //! | `_now`, `_was`, `_become` | tensors that move: the handle that stands for it, one on old memory, the move |
 
 use super::operand::Taken;
-use crate::array::NDArray;
 use crate::array::moves::{self, now};
 use crate::array::moving;
 use crate::array::operator::Operator;
 use crate::array::part;
+use crate::array::{NDArray, check_look};
 use crate::call::{binary, in_place, indexing, unary};
 use crate::engine::Engine;
 use crate::interpreter::arguments;
@@ -398,8 +398,16 @@ impl NDArray {
     /// Returns
     /// -------
     /// bool
-    fn is_ready(&self, py: Python<'_>) -> bool {
-        self.at(py, |own| py.detach(|| own.inner.is_ready() && devices::is_done(&own.inner)))
+    ///
+    /// Raises
+    /// ------
+    /// CaptureError
+    ///     While a function is recorded, for an array that is its argument or that it makes or changes.
+    fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
+        self.at(py, |own| {
+            check_look(py, &own.inner)?;
+            Ok(py.detach(|| own.inner.is_ready() && devices::is_done(&own.inner)))
+        })
     }
 
     /// The exception of the last finished op that was to change the array, without raising it; or None.
@@ -407,10 +415,20 @@ impl NDArray {
     /// Returns
     /// -------
     /// BaseException or None
-    fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let failure = self.at(py, |own| py.detach(|| own.inner.failure()))?;
-        failure.report();
-        Some(errors::of_failure(py, &failure).into_value(py).into_any())
+    ///
+    /// Raises
+    /// ------
+    /// CaptureError
+    ///     As for `is_ready`.
+    fn exception(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let failure = self.at(py, |own| {
+            check_look(py, &own.inner)?;
+            Ok::<_, PyErr>(py.detach(|| own.inner.failure()))
+        })?;
+        Ok(failure.map(|failure| {
+            failure.report();
+            errors::of_failure(py, &failure).into_value(py).into_any()
+        }))
     }
 
     #[pyo3(signature = (shape, strides, offset=0, dtype=None))]

@@ -186,10 +186,11 @@ pub(crate) fn fresh_copy(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -
 }
 
 /// An array on the memory of a NumPy array, which it keeps. `own` promises that no other code will touch that memory.
-/// Few values are copied.
+/// Few values are copied. What is written to `shared` memory is for others to see: a recording writes there, too, and makes no
+/// such array anew.
 #[pyfunction]
-#[pyo3(signature = (array, engine, *, own = false))]
-pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bool) -> PyResult<NDArray> {
+#[pyo3(signature = (array, engine, *, own = false, shared = false))]
+pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bool, shared: bool) -> PyResult<NDArray> {
     let py = array.py();
     let Some(shown) = numpy::shown(array)? else {
         return Err(errors::argument_type(py, &format!("expected a numpy.ndarray, not {}", array.get_type().name()?)));
@@ -216,7 +217,9 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bo
     let ownership = if own { Ownership::Owned } else { Ownership::Borrowed };
     // SAFETY: NumPy keeps the bytes for the life of its array, which `keeper` holds; the caller answers for `own`.
     let buffer = unsafe { Buffer::foreign(engine_of, start, end, readonly, ownership, keeper) };
-    recording::note_constant(&buffer);
+    if !shared {
+        recording::note_constant(&buffer);
+    }
     let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))
 }

@@ -6,6 +6,7 @@ use crate::array::handle;
 use crate::engine::Engine;
 use crate::interpreter::errors;
 use crate::interpreter::level::Level;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -200,9 +201,15 @@ impl<'py> KeyWriter<'_, 'py> {
         }
         if let Ok(fields) = class.getattr("__dataclass_fields__") {
             let _level = Level::enter(value.py())?;
-            let fields = fields.cast_into::<PyDict>()?;
-            self.of_class(Tag::Dataclass, &class, fields.len());
-            return fields.keys().iter().try_for_each(|name| self.add(&value.getattr(name.cast::<PyString>()?)?));
+            let mut names = Vec::new();
+            for (name, field) in fields.cast_into::<PyDict>()?.iter() {
+                // `ClassVar` and `InitVar` are listed, too.
+                if field.getattr(intern!(py, "_field_type"))?.is(numpy.field.bind(py)) {
+                    names.push(name.cast_into::<PyString>()?);
+                }
+            }
+            self.of_class(Tag::Dataclass, &class, names.len());
+            return names.iter().try_for_each(|name| self.add(&value.getattr(name)?));
         }
         if !self.opaque && class.getattr("__hash__")?.is(numpy.identity.bind(py)) {
             return Err(self.of_identity(value));
@@ -267,6 +274,8 @@ struct Numpy {
     number: Py<PyAny>,
     /// `object.__hash__`.
     identity: Py<PyAny>,
+    /// The kind of fields that instances of a dataclass have.
+    field: Py<PyAny>,
 }
 
 impl Numpy {
@@ -279,6 +288,7 @@ impl Numpy {
                 array: numpy.getattr("ndarray")?.unbind(),
                 number: numpy.getattr("generic")?.unbind(),
                 identity: object.getattr("__hash__")?.unbind(),
+                field: py.import("dataclasses")?.getattr("_FIELD")?.unbind(),
             })
         })
     }
