@@ -149,6 +149,30 @@ def test_what_a_body_refers_to_is_noticed() -> None:
     assert weft.scan(body, weft.asarray(1.0), weft.ones(2))[0].item() == 1 + 2 + 2
 
 
+def returned_beside(kind: str) -> Any:
+    """Return a function that returns an array that a branch, a body or a program in it refers to, too."""
+
+    def step(x: Any) -> Any:
+        y = x * 2
+        if kind == "cond":
+            return y, weft.cond(x.sum() > 1, lambda: y + 1, lambda: y - 1)
+        if kind == "scan":
+            return y, weft.scan(lambda c, row: (c + row * y, y * c), x, weft.ones((3, 2)))
+        return y, weft.program(lambda z: z + y)(x)
+
+    return step
+
+
+@pytest.mark.parametrize("kind", ["cond", "scan", "program"])
+def test_what_a_body_refers_to_may_be_returned_too(kind: str) -> None:
+    step = returned_beside(kind)
+    program = weft.program(step)
+    for start in (1.0, -1.0):
+        x = weft.full(2, start)
+        assert bits(program(x)) == bits(step(x))
+    assert len(program.programs) == 1
+
+
 def test_what_a_body_stored_is_gone() -> None:
     kept: list[Any] = []
 

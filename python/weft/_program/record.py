@@ -204,7 +204,9 @@ def record(
             check_kept(name, value, copy)
         places = {id(placeholder): at for at, placeholder in enumerate(placeholders)}
         known = (name.guard[-1] for name in names.values())
-        outside = [*(value for value in known if isinstance(value, NDArray)), *recording.states()]
+        # What a body or a branch refers to may be made by this recording, and is no array from outside then.
+        before = (value for value in known if isinstance(value, NDArray) and value._recording is None)
+        outside = [*before, *recording.states()]
         structure = structure_of(result, made, places, lambda array: any(array is each for each in outside))
         heard = graded.is_open(made)
         if heard and tape.parts:
