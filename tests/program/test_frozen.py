@@ -205,6 +205,12 @@ def test_an_object_that_is_made_for_one_call_is_no_new_program() -> None:
     assert len(step.programs) == 1
 
 
+def test_an_object_that_is_made_in_a_call_is_no_new_program() -> None:
+    step = weft.program(lambda x: Net().step(x))
+    assert [step(ones()).tolist()[0] for _ in range(3)] == [1.5] * 3
+    assert len(step.programs) == 1, step.why()
+
+
 def test_attributes_of_classes_and_of_namespaces_are_noticed() -> None:
     class Settings:
         rate = 2.0
@@ -242,6 +248,25 @@ def test_instances_have_programs_of_their_own() -> None:
     assert one.step(ones()).tolist() == [1.5] * 3
     assert len(one.step.programs) == len(other.step.programs) == 1
     assert not Net.step.programs
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None, "a program keeps no instance"
+
+
+def test_a_branch_that_refers_to_the_instance_does_not_keep_it() -> None:
+    class Gate:
+        rate = 2.0
+
+        @weft.program
+        def step(self, x: Any) -> Any:
+            return weft.cond(x.sum() > 0, lambda: x * self.rate, lambda: x)
+
+    one = Gate()
+    assert one.step(ones()).tolist() == [2.0] * 3
+    one.rate = 3.0
+    assert [one.step(ones()).tolist() for _ in range(2)] == [[3.0] * 3] * 2
+    assert len(one.step.programs) == 2
     gone = weakref.ref(one)
     del one
     gc.collect()

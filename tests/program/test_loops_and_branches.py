@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,54 @@ def test_what_a_body_refers_to_may_be_returned_too(kind: str) -> None:
         x = weft.full(2, start)
         assert bits(program(x)) == bits(step(x))
     assert len(program.programs) == 1
+
+
+def in_branches(x: Any) -> Any:
+    for number in range(3):
+        x = weft.cond(x.sum() > number, lambda: x * (number + 1), lambda: x - number)  # noqa: B023 - called here
+    return x
+
+
+def in_bodies(x: Any) -> Any:
+    factor = 1.0
+    for _ in range(3):
+        x, _ = weft.scan(lambda c, row: (c * factor + row, None), x, weft.ones((2, 2)))  # noqa: B023 - called here
+        factor += 1.0
+    return x
+
+
+def in_programs(x: Any) -> Any:
+    factor = 1.0
+    scaled = weft.program(lambda x: x * factor)
+    first = scaled(x)
+    factor = 2.0
+    return first + scaled(x)
+
+
+@pytest.mark.parametrize("step", [in_branches, in_bodies, in_programs])
+def test_variables_of_the_function_that_bodies_refer_to_may_change(step: Any) -> None:
+    program = weft.program(step)
+    for _ in range(3):
+        assert bits(program(weft.ones(2))) == bits(step(weft.ones(2)))
+    assert len(program.programs) == 1, program.why()
+
+
+def test_attributes_that_bodies_read_of_variables_are_noticed() -> None:
+    layers = [SimpleNamespace(rate=2.0), SimpleNamespace(rate=3.0)]
+
+    @weft.program
+    def step(x: Any) -> Any:
+        for layer in layers:
+            x = weft.cond(x.sum() > 0, lambda: x * layer.rate, lambda: x)  # noqa: B023 - called here
+        return x
+
+    assert [step(weft.ones(1)).item() for _ in range(2)] == [6.0, 6.0]
+    assert len(step.programs) == 1
+    for layer in layers:
+        layer.rate += 1.0
+        step(weft.ones(1))
+    assert step(weft.ones(1)).item() == 12.0
+    assert len(step.programs) == 3
 
 
 def test_what_a_body_stored_is_gone() -> None:

@@ -14,7 +14,7 @@ import inspect
 import types
 import weakref
 from abc import ABCMeta
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +23,7 @@ from weft._program.trees import describe
 from weft._tape.pytree import class_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 #: Libraries whose modules keep their names while a program runs.
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
@@ -76,7 +76,9 @@ class _Read:
     path: tuple[str, ...]
 
 
-def names_of(function: Callable[..., Any], instance: object = None) -> list[Name]:
+def names_of(
+    function: Callable[..., Any], instance: object = None, running: Sequence[types.FrameType] = ()
+) -> list[Name]:
     """Look up the outer names of a function in their present bindings.
 
     Parameters
@@ -85,16 +87,27 @@ def names_of(function: Callable[..., Any], instance: object = None) -> list[Name
         A function of Python; others read nothing that can be seen.
     instance : object, optional
         The binding of its first parameter.
+    running : sequence of frame, optional
+        Calls under way whose variables are no outer names: each call of these has variables of its own.
 
     Returns
     -------
     list of Name
         Each name once.
     """
-    found: dict[tuple[Any, ...], Name] = {}
+    found = _Found(running=running)
     first = () if instance is None else (_Bound(instance, ("instance", None, "self")),)
-    _follow(function, first, found, set())
-    return list(found.values())
+    _follow(function, first, found)
+    return list(found.names.values())
+
+
+@dataclass(slots=True)
+class _Found:
+    """The names found so far, and the code that was read for them."""
+
+    names: dict[tuple[Any, ...], Name] = field(default_factory=dict)
+    seen: set[tuple[int, ...]] = field(default_factory=set)
+    running: Sequence[types.FrameType] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +127,14 @@ def _held(value: object, text: str) -> _Bound | None:
     if _is_of_a_library(class_of(value)):
         return None
     return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may exist only for this call
+
+
+def _reference(value: object) -> Callable[[], object]:
+    """Return a function for an object that keeps it only if there is no other way."""
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return partial(_itself, value)
 
 
 def _itself(value: object) -> object:
@@ -137,7 +158,7 @@ def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:
     return function, first
 
 
-def _follow(function: Any, first: _Firsts, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]]) -> None:
+def _follow(function: Any, first: _Firsts, found: _Found) -> None:
     function, first = _opened(function, first)
     if function is None:
         return
@@ -145,44 +166,55 @@ def _follow(function: Any, first: _Firsts, found: dict[tuple[Any, ...], Name], s
     parameters = zip(code.co_varnames[: code.co_argcount], first, strict=False)
     bound = {name: each for name, each in parameters if each is not None}
     key = id(code), *(id(each.value) for each in bound.values())
-    if key in seen:
+    if key in found.seen:
         return
-    seen.add(key)
+    found.seen.add(key)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for read in _reads(code):
         if read.name in bound and read.kind in {"local", "cell"}:
             owner = bound[read.name]
             own = owner.root[0] == "instance" or not _is_of_a_library(function)
-            _attribute(read, owner, found, seen, enter=own)
+            _attribute(read, owner, found, enter=own)
         elif read.kind == "cell" and read.name in cells:
             value = _contents(cells[read.name])
-            _enter(found, read, value, ("cell", cells[read.name], read.name))
-            _neighbour(value, function, found, seen)
+            if not any(_is_variable_of(frame, code, read.name, value) for frame in found.running):
+                _enter(found, read, value, ("cell", cells[read.name], read.name))
+            elif not _is_settled(value):  # bound at each call; what it is bound to may be from outside
+                _enter(found, read, value, ("object", _reference(value), read.name))
+            _neighbour(value, function, found)
         elif read.kind == "global":
             value = function.__globals__.get(read.name, _MISSING)
             _enter(found, read, value, ("global", function.__globals__, read.name))
-            _neighbour(value, function, found, seen)
+            _neighbour(value, function, found)
     if hasattr(function, "__wrapped__"):  # the function under a decorator
-        _follow(function.__wrapped__, first, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
+        _follow(function.__wrapped__, first, found)  # pyright: ignore[reportFunctionMemberAccess] # it is there
 
 
-def _neighbour(
-    value: object, function: types.FunctionType, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]]
-) -> None:
+def _is_variable_of(frame: types.FrameType, code: types.CodeType, name: str, value: object) -> bool:
+    """Return whether a name that a function of this code reads is a variable of a call, which made the function."""
+    if name not in frame.f_code.co_cellvars or not _holds(frame.f_code, code):
+        return False
+    return frame.f_locals.get(name, _MISSING) is value
+
+
+def _holds(outer: types.CodeType, code: types.CodeType) -> bool:
+    inner = [each for each in outer.co_consts if isinstance(each, types.CodeType)]
+    return code in inner or any(_holds(each, code) for each in inner)
+
+
+def _neighbour(value: object, function: types.FunctionType, found: _Found) -> None:
     """Follow a function of the same module."""
     if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
-        _follow(value, (), found, seen)
+        _follow(value, (), found)
 
 
-def _attribute(
-    read: _Read, owner: _Bound, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]], *, enter: bool
-) -> None:
+def _attribute(read: _Read, owner: _Bound, found: _Found, *, enter: bool) -> None:
     """Enter a path from `self`, or follow the method that it names."""
     if not read.path:
         return
     method = inspect.getattr_static(type(owner.value), read.path[0], None)
     if isinstance(method, types.FunctionType) and read.path[0] not in getattr(owner.value, "__dict__", {}):
-        _follow(method, (owner,), found, seen)
+        _follow(method, (owner,), found)
         return
     if not enter:
         return
@@ -190,7 +222,7 @@ def _attribute(
     _enter(found, read, owner.value, (kind, where, text or read.name))
 
 
-def _enter(found: dict[tuple[Any, ...], Name], read: _Read, value: object, root: tuple[str, Any, str]) -> None:
+def _enter(found: _Found, read: _Read, value: object, root: tuple[str, Any, str]) -> None:
     """Enter a name with as much of its path as is plain attributes."""
     taken: list[str] = []
     if root[0] in _OWNERS or not _is_settled(value):
@@ -203,11 +235,11 @@ def _enter(found: dict[tuple[Any, ...], Name], read: _Read, value: object, root:
     if root[0] in _OWNERS and not taken:
         return
     key = (root[0], id(root[1]), root[2], tuple(taken))
-    if key not in found:
+    if key not in found.names:
         how, what = _compared(value)
         token = (type(value), repr(value)) if how == "equal" else id(value)
         shown = "unbound" if value is _MISSING else describe(value)
-        found[key] = Name(".".join((root[2], *taken)), shown, token, (*root, tuple(taken), how, what))
+        found.names[key] = Name(".".join((root[2], *taken)), shown, token, (*root, tuple(taken), how, what))
 
 
 def _compared(value: object) -> tuple[str, Any]:

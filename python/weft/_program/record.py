@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from weft.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import FrameType
 
     from weft._core import Compiled, Engine
     from weft._program.backward import Pull
@@ -131,11 +133,21 @@ def inlining(function: Callable[..., Any], instance: object) -> bool:
     names: dict[Any, Name] | None = None if recording is None else recording.names
     if names is None:
         return False
-    for name in names_of(function, instance):
+    for name in names_of(function, instance, _calls_under_way()):
         if instance is not None and name.guard[0] == "instance":
             name = _rooted(name, instance)  # noqa: PLW2901 - the same name, seen from outside
         names.setdefault((name.text, id(name.guard[1])), name)
     return True
+
+
+def _calls_under_way() -> list[FrameType]:
+    """Return the calls that the recording of this thread has begun, the last one first."""
+    found: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code is not record.__code__:
+        found.append(frame)
+        frame = frame.f_back
+    return found
 
 
 def is_recording() -> bool:
@@ -221,7 +233,7 @@ def record(
             shown = ", ".join(f"{name}: {describe(value)}" for name, value in arguments.items())
             error.add_note(f"while recording {title}({shown})")
         raise
-    read, drawn = tuple(names.values()), generators.drawn()
+    read, drawn = tuple(name for name in names.values() if not _is_gone(name)), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
     if pull is not None:
         parted = recording.finish_parted(
@@ -253,6 +265,11 @@ def _read_by(function: Callable[..., Any], instance: object) -> tuple[dict[Any, 
     """Return the outer names of a function, and generators that it may draw from, before it runs."""
     names = {(name.text, id(name.guard[1])): name for name in names_of(function, instance)}
     return names, Generators(names.values())
+
+
+def _is_gone(name: Name) -> bool:
+    """Return whether a name is one of an object that was made for this recording alone."""
+    return name.guard[0] == "object" and name.guard[1]() is None
 
 
 def _bound(names: Iterable[Name], compiled: Compiled) -> list[NDArray]:
