@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.errors import ArgumentTypeError, VariableDeletedError
+from weft.errors import ArgumentTypeError, CaptureError, VariableDeletedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,3 +163,19 @@ def test_an_array_that_was_given_away_says_so() -> None:
     w = weft.ones(3)
     weft.program(lambda w: w + 1, donate=("w",))(w)
     assert repr(w) == str(w) == "NDArray(<given away>, shape=(3,), dtype=float64)"
+
+
+@pytest.mark.parametrize("n", [4, 20_001])
+def test_calls_that_give_arrays_away_are_verified(n: int) -> None:
+    scale = [2.0]
+    step = weft.program(lambda w, g: (w * scale[0] + g, g.sum()), donate="w", verify=1)
+    w, g = weft.ones(n), weft.ones(n)
+    for _ in range(3):
+        given = w
+        w, _ = step(w, g)
+        with pytest.raises(VariableDeletedError):
+            given.tolist()
+    np.testing.assert_array_equal(w.numpy(), np.full(n, 15.0))
+    scale[0] = 3.0
+    with pytest.raises(CaptureError, match=r"result 0 differs, and op 0, 'multiply' .* by now"):
+        step(w, g)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._core import NDArray
+from weft._program.dummies import blank, layouts_of
 from weft._program.record import record
 from weft._program.switch import eager
-from weft._program.trees import leaves_of
+from weft._program.trees import leaves_of, replaced
 from weft._tape.modes import paused
 from weft._tape.pytree import class_of
 from weft.errors import CaptureError
@@ -98,7 +100,7 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     with eager():
         expected = function._call_of(arguments)
     wanted = [_Bits(leaf, [array for _, array in watched]) for leaf in leaves_of(expected)]
-    wanted += [
+    changed = [
         _Bits(array, [array]) if copy is None or array.version != version else _Bits(copy)
         for (_, array), copy, version in zip(watched, before, versions, strict=True)
     ]
@@ -109,6 +111,9 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     made = program._compiled.run(function._copied(leaves))
     result = function._result(program._structured, made, leaves)
     results = leaves_of(result)
+    there = [array._gone is None for _, array in watched]  # an argument that was given away has no values any more
+    wanted += compress(changed, there)
+    watched = list(compress(watched, there))
     found = [_Bits(leaf) for leaf in results] + [_Bits(array) for _, array in watched]
     if len(found) != len(wanted) or any(ours.differs(theirs) for ours, theirs in zip(found, wanted, strict=True)):
         names = [f"result {number}" for number in range(len(results))] + [name for name, _ in watched]
@@ -206,10 +211,17 @@ def _origin(program: Program, maker: int | None) -> str:
 def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Compiled:
     settings = function._settings
     names = [parameter.name for parameter in settings.of(function._instance is not None)]
-    by_name = dict(zip(names, arguments, strict=True))
+    by_name = {name: replaced(value, _there) for name, value in zip(names, arguments, strict=True)}
     return record(
         settings.name, settings.function, function._instance, by_name, settings.options, function._call_of
     ).compiled
+
+
+def _there(array: Any) -> Any:
+    """Return an array, or one of zeros in place of one that was given away to a replay."""
+    if isinstance(array, NDArray) and array._gone is not None:
+        return blank(layouts_of((array,), ()), array.engine)[0]
+    return array
 
 
 def _steps(compiled: Compiled) -> list[tuple[Any, ...]]:
