@@ -233,6 +233,43 @@ def test_attributes_of_classes_and_of_namespaces_are_noticed() -> None:
         Scaled.scale = 1.0
 
 
+class Binding:
+    """Reads attributes that it may have bound before."""
+
+    def __init__(self) -> None:
+        self.rate, self.trains, self.kept = 1.0, False, None
+        self.inner = SimpleNamespace(rate=1.0)
+
+    @weft.program
+    def step(self, x: Any) -> Any:
+        if self.trains:
+            self.rate = 0.5
+            self.inner = SimpleNamespace(rate=4.0)
+        self.kept = x * self.inner.rate
+        return self.kept * self.rate
+
+
+def test_attributes_that_were_not_bound_before_they_were_read_are_noticed() -> None:
+    net = Binding()
+    assert [net.step(ones()).tolist()[0] for _ in range(2)] == [1.0, 1.0]
+    net.rate = 3.0
+    assert [net.step(ones()).tolist()[0] for _ in range(2)] == [3.0, 3.0]
+    assert "self.rate was 1.0, and is 3.0" in net.step.why()
+    net.inner.rate = 2.0
+    assert [net.step(ones()).tolist()[0] for _ in range(2)] == [6.0, 6.0]
+    assert len(net.step.programs) == 3
+
+
+def test_attributes_that_were_bound_before_they_were_read_make_no_new_program() -> None:
+    net = Binding()
+    net.trains = True
+    assert [net.step(ones()).tolist()[0] for _ in range(3)] == [2.0] * 3
+    assert len(net.step.programs) == 1
+    net.rate = net.inner.rate = 7.0
+    assert net.step(ones()).tolist() == [2.0] * 3
+    assert len(net.step.programs) == 1
+
+
 def test_a_counter_in_python_is_not_frozen() -> None:
     net = Net()
     assert [net.count(ones()).tolist()[0] for _ in range(3)] == [1.0, 2.0, 3.0]

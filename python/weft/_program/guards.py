@@ -14,7 +14,7 @@ import inspect
 import types
 import weakref
 from abc import ABCMeta
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -54,26 +54,45 @@ class Name:
         Equal for two of the same name with the same binding.
     guard : tuple
         For the core: kind of the root, its place, first name, further ones, kind of comparison, value to compare with.
+    is_late : bool, default: False
+        Whether the code may bind it anew before it reads it.
     """
 
     text: str
     shown: str
     token: object
     guard: tuple[Any, ...]
+    is_late: bool = False
 
     def value(self) -> object:
         """Return the bound object; None if it is gone, or there was none."""
         how, what = self.guard[-2:]
         return what() if how == "alive" else what
 
+    def is_rebound(self, instance: object) -> bool:
+        """Return whether it has another binding by now; `instance` is that of a method."""
+        kind, where, first, path, how, what = self.guard
+        if kind in _OWNERS:
+            value = instance if kind == "instance" else where()
+        else:
+            value = _contents(where) if kind == "cell" else where.get(first, _MISSING)
+        for name in path:
+            inner = _plain(value, name)
+            value = _MISSING if inner is None else inner[0]
+        return what() is not value if how == "alive" else _token(value) != self.token
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One place in a code that reads a name: the kind of variable, its name, the attributes read from it."""
+    """One place in a code that reads a name: the kind of variable, its name, the attributes read from it.
+
+    It is late if a place before it binds the name, or one that it begins with, anew.
+    """
 
     kind: str
     name: str
     path: tuple[str, ...]
+    is_late: bool = False
 
 
 def names_of(
@@ -235,11 +254,16 @@ def _enter(found: _Found, read: _Read, value: object, root: tuple[str, Any, str]
     if root[0] in _OWNERS and not taken:
         return
     key = (root[0], id(root[1]), root[2], tuple(taken))
-    if key not in found.names:
+    if key not in found.names or (found.names[key].is_late and not read.is_late):
         how, what = _compared(value)
-        token = (type(value), repr(value)) if how == "equal" else id(value)
         shown = "unbound" if value is _MISSING else describe(value)
-        found.names[key] = Name(".".join((root[2], *taken)), shown, token, (*root, tuple(taken), how, what))
+        guard = *root, tuple(taken), how, what
+        found.names[key] = Name(".".join((root[2], *taken)), shown, _token(value), guard, read.is_late)
+
+
+def _token(value: object) -> object:
+    """Return what is equal for two bindings if they are the same."""
+    return (type(value), repr(value)) if type(value) in _EQUAL else id(value)
 
 
 def _compared(value: object) -> tuple[str, Any]:
@@ -301,15 +325,15 @@ def _contents(cell: types.CellType) -> object:
 
 @cache
 def _reads(code: types.CodeType) -> tuple[_Read, ...]:
-    """Return the reads of a code before its writes, nested functions included."""
+    """Return the reads of a code, nested functions included."""
     written: set[tuple[str, tuple[str, ...]]] = set()
     found: dict[_Read, None] = {}
     for read, store in _occurrences(code):
-        key = read.name, read.path
         if store:
-            written.add(key)
-        elif not any((read.name, read.path[:length]) in written for length in range(1, len(read.path) + 1)):
-            found[read] = None
+            written.add((read.name, read.path))
+        else:
+            late = any((read.name, read.path[:length]) in written for length in range(1, len(read.path) + 1))
+            found[replace(read, is_late=late)] = None
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -233,7 +233,7 @@ def record(
             shown = ", ".join(f"{name}: {describe(value)}" for name, value in arguments.items())
             error.add_note(f"while recording {title}({shown})")
         raise
-    read, drawn = tuple(name for name in names.values() if not _is_gone(name)), generators.drawn()
+    read, drawn = tuple(name for name in names.values() if _counts(name, instance)), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
     if pull is not None:
         parted = recording.finish_parted(
@@ -267,9 +267,10 @@ def _read_by(function: Callable[..., Any], instance: object) -> tuple[dict[Any, 
     return names, Generators(names.values())
 
 
-def _is_gone(name: Name) -> bool:
-    """Return whether a name is one of an object that was made for this recording alone."""
-    return name.guard[0] == "object" and name.guard[1]() is None
+def _counts(name: Name, instance: object) -> bool:
+    """Return whether a name is one of an object from outside, and was read before the function bound it anew, if at all."""
+    is_gone = name.guard[0] == "object" and name.guard[1]() is None
+    return not is_gone and not (name.is_late and name.is_rebound(instance))
 
 
 def _bound(names: Iterable[Name], compiled: Compiled) -> list[NDArray]:
@@ -286,4 +287,4 @@ def _replaced(arguments: dict[str, Any], placeholders: Iterator[NDArray]) -> Ite
 def _rooted(name: Name, instance: object) -> Name:
     """Return a name of ``self`` as one that starts from the instance itself."""
     guard = ("object", weakref.ref(instance), *name.guard[2:])
-    return Name(f"{type(instance).__name__}.{name.text.partition('.')[2]}", name.shown, name.token, guard)
+    return replace(name, text=f"{type(instance).__name__}.{name.text.partition('.')[2]}", guard=guard)
