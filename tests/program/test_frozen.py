@@ -181,6 +181,58 @@ def test_what_a_callable_brings_along_is_looked_into(step: Any) -> None:
     assert len(program.programs) == 2
 
 
+class Named:
+    """Reads attributes by names of its own."""
+
+    def __init__(self) -> None:
+        self.rate = 2.0
+        self.inner = SimpleNamespace(rate=2.0, most=SimpleNamespace(rate=2.0))
+
+    def raw(self, x: Any) -> Any:
+        return x * self.rate
+
+    @weft.program
+    def by_a_variable(self, x: Any) -> Any:
+        inner = self.inner
+        return x * inner.rate
+
+    @weft.program
+    def by_two(self, x: Any) -> Any:
+        owner = self
+        most = owner.inner.most
+        return x * most.rate
+
+    @weft.program
+    def in_a_branch(self, x: Any) -> Any:
+        inner = self.inner
+        return weft.cond(x.sum() > 0, lambda: x * inner.rate, lambda: x)
+
+    @weft.program
+    def in_a_list(self, x: Any) -> Any:
+        inner = self.inner
+        return sum([x * inner.rate for _ in range(1)])
+
+
+class Inheriting(Named):
+    @weft.program
+    def by_super(self, x: Any) -> Any:
+        return super().raw(x)
+
+    def raw(self, x: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", ["by_a_variable", "by_two", "in_a_branch", "in_a_list", "by_super"])
+def test_attributes_are_noticed_by_whatever_name(name: str) -> None:
+    owner = Inheriting()
+    step = getattr(owner, name)
+    assert [step(ones()).tolist()[0] for _ in range(2)] == [2.0, 2.0]
+    owner.rate = owner.inner.rate = owner.inner.most.rate = 3.0
+    assert [step(ones()).tolist()[0] for _ in range(2)] == [3.0, 3.0]
+    assert "rate was 2.0, and is 3.0" in step.why()
+    assert len(step.programs) == 2
+
+
 class Dense(weft.layer.Layer):
     def __init__(self) -> None:
         self.dense, self.rate = weft.layer.Linear(3), 2.0

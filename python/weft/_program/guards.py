@@ -3,8 +3,8 @@
 A rebound outer name makes another program. The names are read off the function's code once, and looked up before the
 recording; the core then compares them at each call. The methods that a method calls on `self`, and functions of the
 same module, are followed, too. The attributes of a bound method's object, of a callable object or of a
-`functools.partial` are followed like those of `self`. Changes behind an item (``params["w"]``), a call or a property go
-unnoticed.
+`functools.partial` are followed like those of `self`. A variable that is bound once, to such a path, stands for it.
+Changes behind an item (``params["w"]``), a call or a property go unnoticed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft._program.trees import describe
 from weft._tape.pytree import class_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 #: Libraries whose modules keep their names while a program runs.
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
@@ -31,6 +31,11 @@ _EQUAL = (int, float, str)
 _KEPT = (types.ModuleType, types.FunctionType, ArrayFunction, types.BuiltinFunctionType, type, type(None), bool)
 #: Instructions that leave a value on the stack.
 _TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR"})
+#: Instructions between the name `super` and the attribute of a `super()` without arguments.
+_OF_SUPER = frozenset({"PRECALL", "CALL", "LOAD_DEREF", "LOAD_FAST", "LOAD_FAST_BORROW"})
+_STORES = ("STORE_FAST", "STORE_DEREF")
+_TAKES_OTHERS = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
 _MISSING = object()
 #: Kinds of roots that are objects with attributes: the object itself stays the same.
 _OWNERS = ("instance", "object")
@@ -93,6 +98,12 @@ class _Read:
     name: str
     path: tuple[str, ...]
     is_late: bool = False
+
+
+#: The beginning of what a method reads by `super()`.
+_SUPER = _Read("super", "super", ())
+#: Paths by the variables that stand for them.
+_Aliases: TypeAlias = dict[str, _Read]
 
 
 def names_of(
@@ -195,18 +206,25 @@ def _follow(function: Any, first: _Firsts, found: _Found) -> None:
             own = owner.root[0] == "instance" or not _is_of_a_library(function)
             _attribute(read, owner, found, enter=own)
         elif read.kind == "cell" and read.name in cells:
-            value = _contents(cells[read.name])
-            if not any(_is_variable_of(frame, code, read.name, value) for frame in found.running):
-                _enter(found, read, value, ("cell", cells[read.name], read.name))
-            elif not _is_settled(value):  # bound at each call; what it is bound to may be from outside
-                _enter(found, read, value, ("object", _reference(value), read.name))
-            _neighbour(value, function, found)
+            _cell(read, cells[read.name], function, found)
         elif read.kind == "global":
             value = function.__globals__.get(read.name, _MISSING)
             _enter(found, read, value, ("global", function.__globals__, read.name))
             _neighbour(value, function, found)
+        elif read.kind == "super" and read.path:
+            _follow_inherited(read.path[0], first, cells, found)
     if hasattr(function, "__wrapped__"):  # the function under a decorator
         _follow(function.__wrapped__, first, found)  # pyright: ignore[reportFunctionMemberAccess] # it is there
+
+
+def _cell(read: _Read, cell: types.CellType, function: types.FunctionType, found: _Found) -> None:
+    """Enter a variable of an enclosing function."""
+    value = _contents(cell)
+    if not any(_is_variable_of(frame, function.__code__, read.name, value) for frame in found.running):
+        _enter(found, read, value, ("cell", cell, read.name))
+    elif not _is_settled(value):  # bound at each call; what it is bound to may be from outside
+        _enter(found, read, value, ("object", _reference(value), read.name))
+    _neighbour(value, function, found)
 
 
 def _is_variable_of(frame: types.FrameType, code: types.CodeType, name: str, value: object) -> bool:
@@ -239,6 +257,18 @@ def _attribute(read: _Read, owner: _Bound, found: _Found, *, enter: bool) -> Non
         return
     kind, where, text = owner.root
     _enter(found, read, owner.value, (kind, where, text or read.name))
+
+
+def _follow_inherited(name: str, first: _Firsts, cells: Mapping[str, types.CellType], found: _Found) -> None:
+    """Follow the method that ``super()`` finds, in a method of this first parameter."""
+    if not first or first[0] is None or "__class__" not in cells:
+        return
+    order: tuple[type, ...] = class_of(first[0].value).__mro__
+    below: Any = _contents(cells["__class__"])
+    above = order[order.index(below) + 1 :] if below in order else ()
+    method = next((vars(each)[name] for each in above if name in vars(each)), None)
+    if isinstance(method, types.FunctionType):
+        _follow(method, first[:1], found)
 
 
 def _enter(found: _Found, read: _Read, value: object, root: tuple[str, Any, str]) -> None:
@@ -337,35 +367,72 @@ def _reads(code: types.CodeType) -> tuple[_Read, ...]:
     return tuple(found)
 
 
-def _occurrences(code: types.CodeType) -> Iterator[tuple[_Read, bool]]:
-    """Yield the reads and writes of a code in order, each with whether it writes."""
+def _occurrences(code: types.CodeType, aliases: _Aliases | None = None) -> Iterator[tuple[_Read, bool]]:
+    """Yield the reads and writes of a code in order, each with whether it writes.
+
+    A variable that is bound once, to a path, stands for it; `aliases` has those of the functions around this one.
+    """
+    aliases, single = dict(aliases or {}), _bound_once(code)
     current: _Read | None = None
     for instruction in dis.get_instructions(code):
         name = instruction.opname
-        if name in _TRANSPARENT:
+        if name in _TRANSPARENT or (current == _SUPER and name in _OF_SUPER):
             continue
-        if current is not None and name in {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"}:
-            current = _Read(current.kind, current.name, (*current.path, str(instruction.argval)))
+        if current is not None and name in _ATTRIBUTES:
+            current = replace(current, path=(*current.path, str(instruction.argval)))
             if name != "STORE_ATTR":
                 continue
         if current is not None:
             yield current, name == "STORE_ATTR"
-        current = _begun(instruction)
+            target = _target(instruction)
+            if target in single:
+                aliases[target] = current
+        current = _begun(instruction, aliases)
     if current is not None:
         yield current, False
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from (found for found in _occurrences(constant) if found[0].kind != "local")
+            inner = _occurrences(constant, _seen_from(constant, aliases))
+            yield from (found for found in inner if found[0].kind != "local")
 
 
-def _begun(instruction: dis.Instruction) -> _Read | None:
+def _seen_from(inner: types.CodeType, aliases: _Aliases) -> _Aliases:
+    """Return the aliases that a nested code refers to."""
+    return {
+        name: replace(read, kind="cell") if read.kind == "local" else read
+        for name, read in aliases.items()
+        if name in inner.co_freevars
+    }
+
+
+def _begun(instruction: dis.Instruction, aliases: _Aliases) -> _Read | None:
     """Return the read that an instruction begins, if it reads a variable."""
     name, argument = instruction.opname, instruction.argval
     if name == "LOAD_GLOBAL":
-        return _Read("global", str(argument), ())
+        return _SUPER if argument == _SUPER.name else _Read("global", str(argument), ())
     if name in {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}:
-        return _Read("cell", str(argument), ())
+        return aliases.get(str(argument), _Read("cell", str(argument), ()))
     if "LOAD_FAST" in name:  # since Python 3.13 perhaps after another load, or a store, in one instruction
-        last = argument if isinstance(argument, str) else argument[-1]
-        return _Read("local", str(last), ())
+        last = str(argument if isinstance(argument, str) else argument[-1])
+        return aliases.get(last, _Read("local", last, ()))
     return None
+
+
+def _target(instruction: dis.Instruction) -> str:
+    """Return the variable that an instruction stores the value on top of the stack in; no name for others."""
+    if not instruction.opname.startswith(_STORES):
+        return ""
+    argument = instruction.argval
+    return str(argument if isinstance(argument, str) else argument[0])
+
+
+def _bound_once(code: types.CodeType) -> set[str]:
+    """Return the variables that a code binds in one place, and that are no parameters."""
+    stores: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname.startswith((*_STORES, "DELETE_FAST", "DELETE_DEREF")):
+            argument = instruction.argval
+            both = instruction.opname == "STORE_FAST_STORE_FAST"
+            stores += argument if both else [argument if isinstance(argument, str) else argument[0]]
+    count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in _TAKES_OTHERS)
+    return {name for name in stores if stores.count(name) == 1 and name not in code.co_varnames[:count]}
