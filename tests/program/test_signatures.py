@@ -342,3 +342,22 @@ def test_shapes_are_not_taken_for_rates() -> None:
     step = weft.program(lambda x, rate: x * rate)
     with pytest.warns(weft.errors.RecordingWarning, match="x alone.*pad"):
         assert [step(weft.ones(size), 0.5).size for size in range(8)] == list(range(8))
+
+
+def test_an_attribute_of_a_dataclass_that_is_no_field_is_told_of() -> None:
+    @dataclasses.dataclass
+    class Scaled:
+        w: Any
+        rate: float = 2.0
+
+        def __post_init__(self) -> None:
+            self.twice = 2 * self.rate
+
+    given = Scaled(x(3))
+    step = weft.program(lambda p: p.w * p.twice)
+    with pytest.raises(AttributeError, match="twice") as caught:
+        step(given)
+    assert "make it a field or a property of Scaled" in caught.value.__notes__[0]
+    with pytest.raises(AttributeError, match="thrice") as caught:
+        weft.program(lambda p: p.thrice)(x(3))
+    assert not hasattr(caught.value, "__notes__")

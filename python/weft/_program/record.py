@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -229,9 +229,7 @@ def record(
         raise CaptureError(f"the program {title!r} calls itself without end: {error}") from error
     except BaseException as error:
         recording.abort()
-        if isinstance(error, CaptureError) and arguments:
-            shown = ", ".join(f"{name}: {describe(value)}" for name, value in arguments.items())
-            error.add_note(f"while recording {title}({shown})")
+        _explain(error, title, arguments)
         raise
     read, drawn = tuple(name for name in names.values() if _counts(name, instance)), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
@@ -259,6 +257,19 @@ def record(
         donate=[number for number, name in enumerate(owners) if name in options.donate and number not in returned],
     )
     return Recorded(compiled, structure, read, owners, heard, known=_bound(read, compiled), drawn=drawn)
+
+
+def _explain(error: BaseException, title: str, arguments: dict[str, Any]) -> None:
+    """Add a note on what a recording has to do with an error of its function."""
+    if isinstance(error, CaptureError) and arguments:
+        shown = ", ".join(f"{name}: {describe(value)}" for name, value in arguments.items())
+        error.add_note(f"while recording {title}({shown})")
+    elif isinstance(error, AttributeError) and is_dataclass(error.obj) and not isinstance(error.obj, type):
+        kind = type(error.obj).__name__
+        error.add_note(
+            f"weft: a program takes a dataclass apart and makes it anew of its fields alone: if {error.name!r} is set elsewhere, "
+            f"in __post_init__ say, make it a field or a property of {kind}"
+        )
 
 
 def _read_by(function: Callable[..., Any], instance: object) -> tuple[dict[Any, Name], Generators]:
