@@ -322,6 +322,38 @@ def test_gradients_of_gradients_of_loops(network: Any) -> None:
             np.testing.assert_allclose(found[name].numpy(), each.numpy(), rtol=1e-12, atol=1e-13)
 
 
+def again(kind: str, f: Any, w: Any) -> Any:
+    """Return a pair that a checkpoint, a branch or a body computes of `w`, which is computed again for its gradient."""
+    if kind == "checkpoint":
+        return weft.checkpoint(f)(w)
+    if kind == "cond":
+        return weft.cond(w.sum() > 0, f, lambda w: (w, w), w)
+    _, rows = weft.scan(lambda c, row: (c, f(row)), w * 2.0, w.reshape((1, -1)))
+    return rows
+
+
+def assert_is_the_gradient(f: Any, plain: Any) -> None:
+    """Check the gradient of `f`, eager, of a program and in one, against that of a function without parts."""
+    start = np.array([0.5, 0.7, 0.9])
+    wanted = weft.grad(plain)(weft.asarray(start)).numpy()
+    for gradient in (weft.grad(f), weft.grad(weft.program(f)), weft.program(weft.grad(f))):
+        for _ in range(2):
+            np.testing.assert_allclose(gradient(weft.asarray(start)).numpy(), wanted, rtol=1e-12)
+
+
+PARTS = pytest.mark.parametrize("kind", ["checkpoint", "cond", "scan"])
+
+
+@PARTS
+def test_gradients_of_parts_that_return_what_they_refer_to(kind: str) -> None:
+    def returned(w: Any) -> Any:
+        y = w * w
+        first, second = again(kind, lambda _: (y, w), w)
+        return (first * second * y).sum()
+
+    assert_is_the_gradient(returned, lambda w: (w**5).sum())
+
+
 def test_gradients_by_arrays_on_the_tape(network: Any) -> None:
     p, xs, carry = network
     for each in p.values():

@@ -142,7 +142,7 @@ class Graded:
         reached = {leaf for leaf, _ in tape_walk([node for node, _ in entries])[1]}
         wanted = tuple(number for number, node in enumerate(self._nodes) if node in reached)
         nodes = [node for node in self._nodes if node is not None and node in reached]
-        beside = outside_entries([node for node, _ in entries], nodes, self._before)
+        beside = outside_entries(entries, nodes, self._before)
         if any(node.leaf is None for node, _ in beside):
             raise Inseparable
         outside = tuple(node for node, _ in beside)

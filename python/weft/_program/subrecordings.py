@@ -42,7 +42,7 @@ def moment() -> int:
 
 def heard_in(results: Iterable[Any], own: list[TapeNode], since: int) -> Heard | None:
     """Return the tape's entries behind results computed since, or None if there are none."""
-    heads = [found[0] for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
+    heads = [found for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
     return Heard(outside_entries(heads, own, since)) if heads else None
 
 

@@ -27,7 +27,7 @@ from weft._tape.transforms import check_function
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,7 +89,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     before = tape_keep(None, ()).order  # nodes of the call have larger numbers
     result, nodes = run(inputs, heard=False)
     results, rebuild = flatten(result)
-    heads = [found[0] for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
+    heads = [found for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
     outside = outside_entries(heads, nodes, before)
     if not outside and not tape_hears(tuple(inputs)):
         return map_arrays(apart, result)
@@ -132,22 +132,22 @@ def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
     return made
 
 
-def outside_entries(heads: list[TapeNode], own: list[TapeNode], before: int) -> list[tuple[TapeNode, int]]:
-    """Return the entries from before the call that its results depend on, besides its arguments."""
+def outside_entries(
+    heads: Iterable[tuple[TapeNode, int]], own: list[TapeNode], before: int
+) -> list[tuple[TapeNode, int]]:
+    """Return the entries from before the call that its results depend on, or are, besides its arguments."""
     found: dict[tuple[TapeNode, int], None] = {}
     known = set(own)
-    rest = [node for node in heads if node not in known]
+    rest: list[tuple[TapeNode, int] | None] = list(heads)
     while rest:
-        node = rest.pop()
-        if node in known:
+        entry = rest.pop()
+        if entry is None or entry[0] in known:
             continue
-        known.add(node)
-        for entry in node.entries:
-            if entry is not None and entry[0] not in known:
-                if entry[0].order < before:
-                    found[entry] = None
-                else:
-                    rest.append(entry[0])
+        if entry[0].order < before:
+            found[entry] = None
+        else:
+            known.add(entry[0])
+            rest.extend(entry[0].entries)
     return list(found)
 
 
