@@ -354,6 +354,16 @@ def test_gradients_of_parts_that_return_what_they_refer_to(kind: str) -> None:
     assert_is_the_gradient(returned, lambda w: (w**5).sum())
 
 
+@PARTS
+def test_gradients_of_parts_that_refer_to_an_array_and_to_what_it_was_computed_from(kind: str) -> None:
+    def referring(w: Any) -> Any:
+        y = weft.sin(w * w)
+        first, second = again(kind, lambda v: (v * y, y * w), w)
+        return (first * second * y).sum()
+
+    assert_is_the_gradient(referring, lambda w: (w**2 * weft.sin(w * w) ** 3).sum())
+
+
 def test_gradients_by_arrays_on_the_tape(network: Any) -> None:
     p, xs, carry = network
     for each in p.values():

@@ -147,9 +147,10 @@ def walk(
             _step(node, sums)
         else:
             with paused():
-                _step(node, sums)
-        if not retain and not heard:
-            node.release()
+                was_reached = _step(node, sums)
+            # What lies behind a wanted node, on the way to another, is for whoever goes on from there.
+            if not retain and (was_reached or targets is None):
+                node.release()
         yield from _ready(ready.get(at, ()), sums)
 
 
@@ -183,12 +184,12 @@ class _Sums:
         return self._held.pop(entry, None)
 
 
-def _step(node: TapeNode, sums: _Sums) -> None:
-    """Compute the gradients of the inputs of `node` by its rule, and add them up."""
+def _step(node: TapeNode, sums: _Sums) -> bool:
+    """Compute the gradients of the inputs of `node` by its rule, and add them up; return False if all its own are zero."""
     given = [sums.take((node, index)) for index in range(node.count)]
     missing = [at for at, each in enumerate(given) if each is None]
     if len(missing) == len(given):
-        return
+        return False
     op: Any = node.op
     rule = op.attribute("gradient", None)
     if rule is None:
@@ -215,6 +216,7 @@ def _step(node: TapeNode, sums: _Sums) -> None:
     for entry, gradient in zip(entries, found, strict=True):
         if entry is not None and gradient is not None:
             sums.add(entry, gradient)
+    return True
 
 
 def _where(node: TapeNode) -> str:
