@@ -254,6 +254,21 @@ def test_checkpoints_have_second_derivatives() -> None:
     assert found == pytest.approx(weft.grad(weft.grad(plain))(0.7).item())
 
 
+def test_checkpoints_in_programs_have_second_derivatives() -> None:
+    f = weft.checkpoint(lambda x: weft.sin(x) * x)
+
+    def plain(x: Any) -> Any:
+        return weft.sin(x) * x
+
+    def second(f: Any) -> Any:
+        return weft.grad(lambda x: weft.sum(weft.grad(lambda x: weft.sum(f(f(x * x))))(x) ** 2))
+
+    x = weft.asarray([0.5, 0.7, 0.9])
+    wanted = second(plain)(x).numpy()
+    for found in (second(f), weft.program(second(f)), second(weft.program(f))):
+        np.testing.assert_allclose(found(x).numpy(), wanted, rtol=1e-12)
+
+
 def test_complex_gradients_point_where_the_loss_grows() -> None:
     found = weft.grad(lambda z: weft.sum(weft.abs(z) ** 2))(weft.asarray([3 + 4j]))
     assert found.tolist() == [6 + 8j]

@@ -104,7 +104,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     return rebuild(made)
 
 
-def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
+def _not_before(arrays: list[NDArray], dys: list[NDArray], *, heard: bool) -> list[NDArray]:
     """Return the arrays, some as copies that run after `dys`, so that the second computation does, too.
 
     Otherwise a program would compute it as early as possible, and keep more memory than without a checkpoint.
@@ -129,6 +129,8 @@ def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
         entry = entries.get(at)
         if entry is not None and isinstance(entry[0].op, _Again):
             entry[0].assume(entry[1], made[at])  # the copy stays until then; the array itself need not
+        if entry is not None and heard:
+            tape_note(get_op("tape.identity"), None, (entry,), (made[at],), 0, False)
     return made
 
 
@@ -182,7 +184,7 @@ class _Again:
         arrays = [next(saved) if x is None else x for x in self._others]
         recorded = recording() is not None
         if recorded:
-            arrays = _not_before(arrays, [x for x in grads if x is not None])
+            arrays = _not_before(arrays, [x for x in grads if x is not None], heard=heard)
         result, nodes = self._run(arrays, heard=heard)
         results = [y for y in flatten(result)[0] if isinstance(y, NDArray)]
         try:
