@@ -140,6 +140,31 @@ def test_a_choice_inside() -> None:
     same(found, weft.maximum(x, 0.0))
 
 
+def test_a_loop_that_only_its_body_makes_one_of_examples() -> None:
+    x, rows = array(3, 4), array(5, 4)
+
+    def loop(x: Any) -> Any:
+        return weft.scan(lambda c, row: (c * x + row, c), weft.ones(4), rows)
+
+    wanted = [loop(each) for each in x]
+    for found in (weft.vmap(loop), weft.program(weft.vmap(loop)), weft.vmap(weft.program(loop))):
+        carry, ys = found(x)
+        same(carry, weft.stack([each[0] for each in wanted]))
+        same(ys, weft.stack([each[1] for each in wanted]))
+
+
+def test_a_choice_that_only_its_branches_make_one_of_examples() -> None:
+    x = array(3, 4)
+
+    def choice(x: Any, p: Any) -> Any:
+        first = weft.cond(p > 0, lambda: x * 2, lambda: x + 1)
+        return first + weft.cond(p > 0, lambda: weft.ones(4), lambda: x) + weft.cond(p > 0, lambda: x, lambda: 0.0)
+
+    step = weft.vmap(choice, in_axes=(0, None))
+    for p in (1.0, -1.0):
+        same(weft.program(step)(x, weft.asarray(p)), step(x, weft.asarray(p)))
+
+
 class Straight(weft.autograd.Operator):
     """A step with the gradient of the identity."""
 

@@ -28,6 +28,8 @@ from weft._program.subrecordings import (
     shown,
 )
 from weft._program.trees import arrays_of, leaves_of, replaced
+from weft._registry import hooks
+from weft._registry.levels import is_examples
 from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
 from weft._tape.pytree import unflattened
@@ -63,6 +65,8 @@ def chosen(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any
         note_names(branch)
     one = _recorded(f, args, None)
     other = _recorded(g, args, one.leaves)
+    if any(map(is_examples, (*one.leaves, *other.leaves))):  # which the branches refer to
+        return hooks.cond_examples(choice, f, g, args)
     if any(
         isinstance(theirs, NDArray) and not isinstance(ours, NDArray)
         for ours, theirs in pairs(one.leaves, other.leaves)
@@ -107,6 +111,9 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
 
         returned = branch(*(replaced(x, handle) for x in args))
         leaves = leaves_of(returned)
+        if any(map(is_examples, (*leaves, *(others or ())))):
+            part.abort()
+            return _Recorded(part, returned, leaves, None, None)
         heard = heard_in(leaves, own, since)
         _refuse_changes(part)
         with paused():

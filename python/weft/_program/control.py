@@ -26,7 +26,7 @@ from weft._program.decorator import program
 from weft._program.loops import looped, unrolled
 from weft._program.trees import arrays_of, leaves_of
 from weft._registry import hooks
-from weft._registry.levels import is_examples
+from weft._registry.levels import LEVELS, is_examples
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -92,11 +92,15 @@ def scan(
     if not callable(f):
         raise ArgumentTypeError(f"scan: f is called, and is {type(f).__name__}")
     leaves = leaves_of((init, xs))
+    found: tuple[Any, Any]
     if any(map(is_symbol, leaves)):
         scanned = hooks.scan_examples if any(map(is_examples, leaves)) else hooks.scan_symbols
-        found: tuple[Any, Any] = scanned(f, init, xs, length, reverse=reverse)
+        found = scanned(f, init, xs, length, reverse=reverse)
         return found
     rows = _length(xs, length)
+    if rows and LEVELS.get():  # the body may refer to examples
+        found = hooks.scan_examples(f, init, xs, length, reverse=reverse)
+        return found
     if rows and (is_eager() or any(_is_elsewhere(x) for x in arrays_of((init, xs)))):
         return unrolled(f, init, xs, rows, reverse=reverse)
     if record.is_recording() or is_eager():
