@@ -364,6 +364,22 @@ def test_gradients_of_parts_that_refer_to_an_array_and_to_what_it_was_computed_f
     assert_is_the_gradient(referring, lambda w: (w**2 * weft.sin(w * w) ** 3).sum())
 
 
+@PARTS
+def test_gradients_of_parts_whose_variables_are_bound_anew(kind: str) -> None:
+    def looped(w: Any) -> Any:
+        first = second = w
+        for factor in (2.0, 3.0):
+
+            def scaled(v: Any) -> Any:
+                return v * factor  # noqa: B023 - called here
+
+            first, second = again(kind, lambda v: (scaled(v) * first, scaled(second)), w)  # noqa: B023 - called here
+        factor = 7.0
+        return (first * second).sum()
+
+    assert_is_the_gradient(looped, lambda w: (36.0 * w**4).sum())
+
+
 def test_gradients_by_arrays_on_the_tape(network: Any) -> None:
     p, xs, carry = network
     for each in p.values():

@@ -31,6 +31,7 @@ from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._registry import hooks
 from weft._registry.levels import is_examples
 from weft._tape.backward import Head, walk
+from weft._tape.checkpoints import bound_now
 from weft._tape.modes import listening, paused
 from weft._tape.pytree import unflattened
 from weft.errors import ArgumentValueError, CaptureError
@@ -63,6 +64,7 @@ def chosen(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any
     choice = p.reshape(()) if p.dtype.kind == "b" else not_equal(p.reshape(()), 0)
     for branch in (f, g):
         note_names(branch)
+    later = bound_now(f), bound_now(g)
     one = _recorded(f, args, None)
     other = _recorded(g, args, one.leaves)
     if any(map(is_examples, (*one.leaves, *other.leaves))):  # which the branches refer to
@@ -79,7 +81,7 @@ def chosen(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any
     made = iter(one.part.or_else(choice, other.part))
     results = [next(made) if isinstance(x, NDArray) else x for x in one.leaves]
     if one.heard or other.heard:
-        _note(choice, (f, g), args, (one.heard, other.heard), [x for x in results if isinstance(x, NDArray)])
+        _note(choice, later, args, (one.heard, other.heard), [x for x in results if isinstance(x, NDArray)])
     return unflattened(one.returned, iter(results))
 
 

@@ -29,6 +29,7 @@ from weft._program.subrecordings import (
 )
 from weft._program.trees import arrays_of, leaves_of, replaced
 from weft._tape.backward import Head, walk
+from weft._tape.checkpoints import bound_now
 from weft._tape.modes import listening, paused
 from weft._tape.pytree import class_of, unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError
@@ -165,7 +166,7 @@ class _Results:
 
 def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: bool) -> _Loop | None:
     """Record the body as a part, and an op that runs it for each row; None if it cannot be one."""
-    given, walked = arrays_of(init), arrays_of(xs)
+    given, walked, later = arrays_of(init), arrays_of(xs), bound_now(f)
     part = _core.Part(record.engine_for([*given, *walked]), "scan")
     part.begin()
     try:
@@ -209,7 +210,7 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
     ys = [None if number is None else made[number] for number in numbers]
     loop = _Loop(unflattened(init, _leaves(init, last)), unflattened(y, iter(ys)), list(made), heard)
     if heard is not None:
-        loop.rule = _Again(f, init, xs, kinds, heard, rows, part.outside, reverse=reverse)
+        loop.rule = _Again(later, init, xs, kinds, heard, rows, part.outside, reverse=reverse)
         _fill(loop, given, walked, [made[number] for number in saved], last, ys)
     return loop
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from types import CellType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from weft._core import (
@@ -44,7 +46,7 @@ def checkpoint(fn: Callable[P, R]) -> Callable[P, R]:
     ----------
     fn : callable
         Takes and returns arrays, or nested lists, tuples, dicts and dataclasses of them; called again, it computes the
-        same.
+        same. Variables of the functions around it may be bound anew meanwhile, as in a loop.
 
     Returns
     -------
@@ -73,8 +75,9 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     leaves, build = flatten((args, kw))
     places = [at for at, x in enumerate(leaves) if isinstance(x, NDArray)]
     inputs: list[NDArray] = [leaves[at] for at in places]
+    later = bound_now(fn)
 
-    def run(arrays: Sequence[NDArray], *, heard: bool) -> tuple[Any, list[TapeNode]]:
+    def run(arrays: Sequence[NDArray], *, heard: bool, fn: Callable[..., Any] = later) -> tuple[Any, list[TapeNode]]:
         """Call the function over handles of its own; return its result, and the nodes of those handles with gradients."""
         found = list(leaves)
         nodes: list[TapeNode] = []
@@ -87,7 +90,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
         return fn(*given, **named), nodes
 
     before = tape_keep(None, ()).order  # nodes of the call have larger numbers
-    result, nodes = run(inputs, heard=False)
+    result, nodes = run(inputs, heard=False, fn=fn)
     results, rebuild = flatten(result)
     heads = [found for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
     outside = outside_entries(heads, nodes, before)
@@ -102,6 +105,47 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
         reads |= ((1 << min(len(arrays), 32)) - 1) << 32  # values that no rule reads are not kept in a program
     tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)
     return rebuild(made)
+
+
+def bound_now(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose variables of enclosing functions stay as they are now.
+
+    These may be bound anew, as in a loop, before it is called again for its gradient.
+
+    Examples
+    --------
+    >>> from weft._tape.checkpoints import bound_now
+    >>> factor = 2
+    >>> def scaled_by(factor):
+    ...     scaled = bound_now(lambda x: x * factor)
+    ...     factor = 3
+    ...     return scaled
+    >>> scaled_by(2)(5)
+    10
+    """
+    found: Callable[..., Any] = _bound_now(fn, {}, {})
+    return found
+
+
+def _bound_now(fn: Any, cells: dict[int, CellType], known: dict[int, Any]) -> Any:
+    """Return the function with variables of its own, which functions among their values share."""
+    if isinstance(fn, functools.partial):
+        return functools.partial(_bound_now(fn.func, cells, known), *fn.args, **fn.keywords)
+    if isinstance(fn, MethodType):
+        return MethodType(_bound_now(fn.__func__, cells, known), fn.__self__)
+    if not isinstance(fn, FunctionType) or not fn.__closure__:
+        return fn
+    if id(fn) not in known:
+        own = [cells.setdefault(id(cell), CellType()) for cell in fn.__closure__]
+        made = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, tuple(own))
+        made.__kwdefaults__, made.__module__, made.__qualname__ = fn.__kwdefaults__, fn.__module__, fn.__qualname__
+        made.__dict__.update(fn.__dict__)
+        known[id(fn)] = made
+        for cell, now in zip(own, fn.__closure__, strict=True):
+            with contextlib.suppress(ValueError):  # a variable that is not bound yet
+                value = now.cell_contents
+                cell.cell_contents = _bound_now(value, cells, known) if isinstance(value, FunctionType) else value
+    return known[id(fn)]
 
 
 def _not_before(arrays: list[NDArray], dys: list[NDArray], *, heard: bool) -> list[NDArray]:
