@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -189,6 +190,38 @@ def test_gradients_of_gradients_of_what_is_written_to_are_refused() -> None:
         outer(x)
     with weft.eager():
         assert outer(x).item() == pytest.approx(-np.sin(0.5))
+
+
+@pytest.mark.parametrize("attribute", [False, True])
+def test_a_gradient_of_another_layout_is_that_of_the_call(attribute: bool) -> None:
+    rate, settings = 2.0, SimpleNamespace(rate=2.0)
+    program = weft.program((lambda x: x * x * settings.rate) if attribute else (lambda x: x * x * rate))
+    values = np.arange(6.0).reshape(2, 3)
+    dy = weft.asarray(values.T.copy()).T
+    assert dy.strides == (8, 16)
+    for _ in range(2):
+        x = leaf(values)
+        y = program(x)
+        rate = settings.rate = 5.0
+        assert autograd.gradients(y, dy)[x].tolist() == (4.0 * values * values).tolist()
+        rate = settings.rate = 2.0
+
+
+def test_a_gradient_of_a_gradient_is_that_of_the_call() -> None:
+    rate, settings = 2.0, SimpleNamespace(rate=1.0)
+    program = weft.program(lambda x: x**3 * rate * settings.rate)
+
+    def inner(x: Array) -> Array:
+        nonlocal rate
+        y, pull = weft.vjp(program, x)
+        rate, settings.rate = 5.0, after
+        return pull(weft.ones_like(y))[0].sum()
+
+    after = 1.0
+    assert weft.grad(inner)(weft.asarray([1.0, 2.0])).tolist() == [12.0, 24.0]
+    rate, after = 2.0, 3.0
+    with pytest.raises(GradientError, match=r"settings\.rate was bound anew since the call"):
+        weft.grad(inner)(weft.asarray([1.0, 2.0]))
 
 
 def test_a_failure_fails_the_gradient() -> None:

@@ -25,6 +25,7 @@ from weft._program.tape_node import Taped
 from weft._program.trees import describe, leaves_of, replaced, structure_of
 from weft._registry.avals import Aval
 from weft._registry.symbol_hook import is_symbol
+from weft._tape.checkpoints import bound_now
 from weft._tape.pytree import unflattened
 from weft.errors import ArgumentTypeError
 
@@ -271,9 +272,8 @@ class ProgramFunction(Signatures, Generic[P, R]):
         by_name = dict(zip(self._names(), self._filled(arguments, leaves), strict=True))
         wanted = dataclasses.replace(tape, dys=dys, sums=sums)
         settings = self._settings
-        recorded = record(
-            settings.name, settings.function, self._instance, by_name, settings.options, self._call_of, wanted
-        )
+        call = partial(self._call_of, function=taped.function)
+        recorded = record(settings.name, taped.function, self._instance, by_name, settings.options, call, wanted)
         if recorded.pull is None or recorded.parted is None:
             raise Inseparable
         return recorded.pull, recorded.parted
@@ -281,9 +281,17 @@ class ProgramFunction(Signatures, Generic[P, R]):
     def made(self, taped: Taped, given: Sequence[NDArray]) -> list[NDArray]:
         """Call the function itself, and return the arrays that a replay would have made."""
         found: list[NDArray] = []
-        result = self._call_of(self._filled(taped.template[0], given))
+        result = self._call_of(self._filled(taped.template[0], given), function=taped.function)
         structure_of(result, found, {id(x): at for at, x in enumerate(given)}, lambda _: False)
         return found
+
+    def rebound(self, taped: Taped) -> str | None:
+        """Return an outer name that was bound anew since the recording; None if there is none.
+
+        Variables of enclosing functions stay for `Taped.function` what they were, though not their attributes.
+        """
+        names = (name for name in taped.names if name.guard[0] != "cell" or name.guard[3])
+        return next((name.text for name in names if name.is_rebound(self._instance)), None)
 
     def _filled(self, outlines: tuple[Any, ...], leaves: Sequence[NDArray]) -> tuple[Any, ...]:
         rest = iter(leaves)
@@ -315,7 +323,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
         what = settings.name, settings.function, self._instance, by_name, settings.options, self._call_of
         leaves = self._leaves(arguments)
         tape = Tape.of(leaves, parts=bool(tape_surroundings() & 1))
-        separable = True
+        separable, function = True, bound_now(settings.function)  # it may bind its variables anew itself
         try:
             recorded = record(*what, tape)
         except Inseparable:
@@ -345,7 +353,9 @@ class ProgramFunction(Signatures, Generic[P, R]):
         program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts, recorded.known)
         if recorded.pull is not None and recorded.parted is not None:
             template = source[-1], layouts, tape
-            program._taped = Taped(settings.name, recorded.pull, recorded.parted, recorded.known, template)
+            program._taped = Taped(
+                settings.name, recorded.pull, recorded.parted, recorded.known, recorded.names, function, template
+            )
         program._heard = (
             not separable
             or recorded.heard
@@ -382,8 +392,8 @@ class ProgramFunction(Signatures, Generic[P, R]):
         instance, name = weakref.ref(self._instance), self._settings.name
         return lambda: getattr(instance(), name, None)
 
-    def _call_of(self, arguments: Sequence[Any]) -> Any:
-        """Call the function with arguments in the order of the parameters."""
+    def _call_of(self, arguments: Sequence[Any], function: Callable[..., Any] | None = None) -> Any:
+        """Call the function, or one that stands for it, with arguments in the order of the parameters."""
         args: list[Any] = [] if self._instance is None else [self._instance]
         kwargs: dict[str, Any] = {}
         for parameter, value in zip(self._settings.of(self._instance is not None), arguments, strict=True):
@@ -395,7 +405,7 @@ class ProgramFunction(Signatures, Generic[P, R]):
                 kwargs[parameter.name] = value
             else:
                 args.append(value)
-        return self._settings.function(*args, **kwargs)
+        return (self._settings.function if function is None else function)(*args, **kwargs)
 
     # Called by Python.
 

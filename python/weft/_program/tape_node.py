@@ -26,11 +26,12 @@ from weft._tape.modes import LISTENING, TRAINING
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Protocol, TypeAlias
 
     from weft._core import Compiled, TapeNode
     from weft._program.backward import Pull
+    from weft._program.guards import Name
 
     Arrays: TypeAlias = "Sequence[NDArray | None]"
     #: The compiled parts, the sources of the second's arguments, numbers of kept values, arguments that are written to,
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 
         def made(self, taped: Taped, given: Sequence[NDArray]) -> list[NDArray]:
             """Call the function itself, and return the arrays that a replay would have made."""
+            ...
+
+        def rebound(self, taped: Taped) -> str | None:
+            """Return an outer name that was bound anew since the recording; None if there is none."""
             ...
 
 
@@ -73,13 +78,27 @@ class Taped:
         The recorded walk, and the parts made from it.
     known : sequence of NDArray
         The arrays that the function refers to, as it knows them.
+    names : sequence of Name
+        The outer names in their bindings.
+    function : callable
+        The function with the variables of its closure as they were.
     template : object
         For the owner, to record again.
     """
 
-    def __init__(self, name: str, pull: Pull, parted: Parted, known: Sequence[NDArray], template: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        pull: Pull,
+        parted: Parted,
+        known: Sequence[NDArray],
+        names: Sequence[Name],
+        function: Callable[..., Any],
+        template: Any,
+    ) -> None:
         assert parted[0] is not None  # both parts were requested
         self.name, self.pull, self.template = name, pull, template
+        self.names, self.function = names, function
         self.first: Compiled = parted[0]
         self.kept, self.digest = parted[3], parted[6]
         self.is_pure = parted[5] and not parted[4]
@@ -151,6 +170,8 @@ class Taped:
 
     def _recorded(self, owner: Owner, dys: Arrays, sums: Arrays) -> _Back | None:
         """Record the gradient for these layouts; None if the function has changed since."""
+        if owner.rebound(self) is not None:
+            return None
         try:
             with self.surroundings():
                 pull, parted = owner.pulled(self, dys, sums)
@@ -248,6 +269,12 @@ class _Call:
             raise GradientError(
                 f"the gradient of the gradient of the program {self.name!r} needs the values that it was computed from, "
                 "and the program draws, or writes to arguments or to what it refers to: call it in a block of weft.eager()"
+            )
+        rebound = self._owner.rebound(taped)
+        if rebound is not None:
+            raise GradientError(
+                f"the gradient of the gradient of the program {self.name!r} computes it once more, and {rebound} was bound "
+                "anew since the call: pass it as an argument"
             )
         given: list[NDArray] = []
         nodes: list[TapeNode] = []
