@@ -192,6 +192,12 @@ def test_gradients_of_gradients_of_what_is_written_to_are_refused() -> None:
         assert outer(x).item() == pytest.approx(-np.sin(0.5))
 
 
+def test_gradients_of_gradients_of_what_calls_python_say_so() -> None:
+    program = weft.program(lambda x: weft.sum(weft.sort(x) ** 3))
+    with pytest.raises(GradientError, match=r"calls Python, .* or sort"):
+        weft.grad(lambda x: weft.sum(weft.grad(program)(x)))(weft.asarray([2.0, 1.0]))
+
+
 @pytest.mark.parametrize("attribute", [False, True])
 def test_a_gradient_of_another_layout_is_that_of_the_call(attribute: bool) -> None:
     rate, settings = 2.0, SimpleNamespace(rate=2.0)

@@ -268,7 +268,8 @@ class _Call:
         if not taped.is_pure:
             raise GradientError(
                 f"the gradient of the gradient of the program {self.name!r} needs the values that it was computed from, "
-                "and the program draws, or writes to arguments or to what it refers to: call it in a block of weft.eager()"
+                "and the program draws, calls Python, as a task does, or sort, roll or cumsum, or writes to arguments or to what "
+                "it refers to: call it in a block of weft.eager()"
             )
         rebound = self._owner.rebound(taped)
         if rebound is not None:
