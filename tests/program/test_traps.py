@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import InitVar, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -130,6 +131,37 @@ def test_arrays_of_numpy_are_copied_and_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         mutate(np.ones(3))
     mutate(ones())
+
+
+@pytest.mark.parametrize("share", [lambda x: weft.asarray(x, copy=False), weft.from_dlpack])
+def test_shared_memory_is_written_at_each_call(share: Callable[[np.ndarray], weft.NDArray]) -> None:
+    shared = np.zeros(3)
+
+    @weft.program
+    def step(x: Any) -> Any:
+        total = share(shared)
+        total += x
+        return total * 1
+
+    for number in range(1, 5):
+        assert step(ones()).tolist() == [number] * 3
+    assert shared.tolist() == [4.0] * 3
+
+
+def test_a_dataclass_is_its_fields_alone() -> None:
+    @dataclass
+    class Batch:
+        shape: ClassVar[tuple[int, ...]] = (3,)
+        scale: InitVar[float]
+        values: Any = None
+
+        def __post_init__(self, scale: float) -> None:
+            self.values = self.values * scale
+
+    step = weft.program(lambda batch: batch.values.reshape(batch.shape) + 1)
+    for number in range(3):
+        assert step(Batch(2.0, weft.full(3, float(number)))).tolist() == [2.0 * number + 1] * 3
+    assert len(step.programs) == 1
 
 
 # Captures that fail.
@@ -399,6 +431,24 @@ def test_what_was_recorded_is_not_waited_for_with_all_else(name: str) -> None:
     with pytest.raises(CaptureError, match=r"all ops .* while 'step' is recorded .*: 'fill' is recorded, not pushed, at .*test_traps\.py"):
         step(ones())
     assert not values.any()
+
+
+@pytest.mark.parametrize("ask", [weft.NDArray.is_ready, weft.NDArray.exception])
+def test_arrays_of_a_recording_do_not_tell_whether_they_are_ready(ask: Callable[[weft.NDArray], object]) -> None:
+    @weft.program
+    def of_argument(x: Any) -> Any:
+        ask(x)
+        return x * 2
+
+    @weft.program
+    def of_result(x: Any) -> Any:
+        y = x * 2
+        ask(y)
+        return y
+
+    for step in (of_argument, of_result):
+        with pytest.raises(CaptureError, match="is not known while"):
+            step(ones())
 
 
 def test_a_variable_that_recorded_ops_change_is_not_waited_for() -> None:

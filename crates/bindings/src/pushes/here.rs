@@ -257,7 +257,7 @@ impl<'py> Found<'py> {
         let array = if let Some(copied) = memory::copied(py, &shown, dtype, owner.get())? {
             NDArray::new(copied, owner.clone_ref(py))
         } else if shown.is_own && shown.is_writable {
-            memory::wrap(result, owner.bind(py), true)?
+            memory::wrap(result, owner.bind(py), true, false)?
         } else {
             return self.array(&result.call_method0(intern!(py, "copy"))?);
         };
