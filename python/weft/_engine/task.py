@@ -168,7 +168,8 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
             arguments = signature.arguments(args, kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"task {label!r}: {error}") from None
-        shown, arrays, replaced = _accessed(target, label, parameters, arguments, variables)
+        shown, arrays = _accessed(target, label, parameters, arguments, variables)
+        replaced = bool(shown)
         for given in handles_in((*args, *kwargs.values()) if kwargs else args):
             variables[0].append(given._variable)
             replaced = True
@@ -206,22 +207,20 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
 
 def _accessed(
     engine: Engine, label: str, parameters: list[tuple[int, str, Access]], arguments: list[Any], variables: _Variables
-) -> tuple[set[int], list[Any], bool]:
+) -> tuple[set[int], list[Any]]:
     """Add the variables of the tagged arguments.
 
     Returns
     -------
     set of int
-        The identities of the arguments that are only read: the function gets read-only views.
+        The identities of the arguments that the function gets as others: those that are only read, and arrays of weft's.
     list
         The arrays among the arguments.
-    bool
-        Whether the function gets other objects than were given.
     """
     shown: set[int] = set()
     changed: set[int] = set()
+    opened: set[int] = set()
     arrays: list[Any] = []
-    replaced = False
     for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
         found = _tracked(engine, argument, label, parameter, access)
         is_handle, is_array = argument.__class__ is TaskHandle, isinstance(argument, np.ndarray)
@@ -232,10 +231,9 @@ def _accessed(
         if is_array:
             arrays.append(argument)
         elif found is argument and isinstance(found, NDArray):
-            replaced = True
+            opened.add(id(found))
             arrays.append(found)
-    shown -= changed
-    return shown, arrays, replaced or bool(shown)
+    return (shown - changed) | opened, arrays
 
 
 def _warn_of_undeclared(function: Callable[..., object], label: str, declared: tuple[object, ...]) -> None:

@@ -32,9 +32,10 @@ class TaskCall:
     args, kwargs
         The arguments of the call.
     shown : set of int
-        The identities of the NumPy arrays, and of the handles of such, that the function gets as read-only views.
+        The identities of the NumPy arrays, and of the handles of such, that the function gets as read-only views, and of the
+        NDArrays that it gets as NumPy arrays: the op accesses no others.
     replaced : bool
-        Whether arguments have to be replaced: there is an NDArray, a handle, or an array in `shown`.
+        Whether arguments have to be replaced: there is a handle, or something in `shown`.
     retries : int
         How often the function is called again after an `Exception`.
     outcome : Outcome
@@ -79,12 +80,12 @@ class TaskCall:
             return
 
     def _value(self, argument: Any) -> Any:
+        value = resolved(argument)
+        if id(argument) not in self._shown:
+            return value
         if isinstance(argument, NDArray):
             return argument._values()
-        value = resolved(argument)
-        if id(argument) in self._shown and isinstance(value, np.ndarray):
-            return _read_only(value)
-        return value
+        return _read_only(value) if isinstance(value, np.ndarray) else value
 
 
 class GuardedCall:
