@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -145,6 +147,72 @@ def test_failures_and_skipped_tasks_give_back(gate: threading.Event) -> None:
     assert not refuses(x)
     beside.wait()
     assert not refuses(y)
+
+
+@pytest.mark.parametrize("look", ["wait", "result", "done", "exception", "await", "weft.wait"])
+def test_a_handle_of_a_skipped_task_gives_back(checking: weft.Engine, look: str) -> None:
+    @weft.task
+    def fail() -> int:
+        raise KeyError
+
+    @weft.task
+    def add(x: weft.Mutate[np.ndarray], one: int) -> None:
+        x += one
+
+    async def wait_in_asyncio(handle: weft.TaskHandle) -> None:
+        await handle
+
+    x = np.ones(4)
+    handle = add(x, fail())
+    looks: dict[str, Any] = {
+        "await": lambda: asyncio.run(wait_in_asyncio(handle)),
+        "weft.wait": lambda: weft.wait(handle),
+    }
+    checking._drain()
+    with contextlib.suppress(KeyError):
+        looks.get(look, getattr(handle, look, None))()
+    assert not refuses(x)
+    with contextlib.suppress(KeyError):
+        checking.wait_for_all()
+
+
+def test_a_cancelled_task_gives_back(gate: threading.Event) -> None:
+    engine = weft.Engine(1, check=True)
+    begun, x = threading.Event(), np.ones(4)
+    engine.push(lambda: (begun.set(), gate.wait(SOON)))
+    assert begun.wait(SOON)
+    handle = weft.task(engine=engine)(double.__wrapped__)(x, gate)
+    assert refuses(x)
+    closing = threading.Thread(target=lambda: engine.close(cancel=True))
+    closing.start()
+    while not engine.closed:  # it closes before it waits
+        pass
+    gate.set()
+    closing.join(SOON)
+    assert not refuses(x)
+    assert isinstance(handle.exception(), errors.OpCancelledError)
+
+
+@pytest.mark.usefixtures("checking")
+def test_a_recorded_task_holds_nothing_when_the_recording_ends(gate: threading.Event) -> None:
+    gate.set()
+    x = np.ones(4)
+    with weft.capture() as doubling:
+        double(x, gate)
+        assert refuses(x)
+    assert not refuses(x)
+    doubling.replay()
+    weft.wait(x)
+    assert x.tolist() == [2, 2, 2, 2]
+    assert not refuses(x)
+
+    def fail(y: weft.NDArray) -> weft.NDArray:
+        double(x, gate)
+        raise KeyError(y.shape)
+
+    with pytest.raises(KeyError):
+        weft.program(fail)(weft.ones(2))
+    assert not refuses(x)
 
 
 def test_a_refused_push_gives_back() -> None:

@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from weft._core import recording
 from weft._engine.owners import owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from weft._core import Variable
 
 _lock = threading.RLock()  # reentrant: the collector may end a `Guard` under it
+_recorded = threading.local()  # its `calls` are the guards of calls that this thread records
 _guarded: dict[int, _Memory] = {}  # by the identity of the owner, which pending calls keep alive
 
 
@@ -139,6 +141,10 @@ class Guard:
                     self._lent.append(memory)
                     memory.open()
 
+    def is_over(self) -> bool:
+        """Return whether the call was pushed and has ended."""
+        return self.variable.version > 0 and self.variable.is_ready()
+
     def release(self) -> None:
         """Give the arrays back to everybody, but for those with other calls pending."""
         with _lock:
@@ -156,9 +162,10 @@ class Guard:
                 elif _is_array(owner):
                     memory.close(owner)
 
-    def __del__(self) -> None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         """Release the holds of a call that was dropped unrun."""
-        self.release()
+        if not is_finalizing():  # this module's names may be cleared
+            self.release()
 
 
 def guarded(
@@ -197,6 +204,9 @@ def guarded(
     >>> guard.release()
     """
     watch()
+    if recording() is not None:
+        calls: list[Guard] = _recorded.__dict__.setdefault("calls", [])
+        calls.append(guard)
     arrays, shown = tagged
     stand_ins: dict[int, np.ndarray[Any, Any]] = {}
     for array in arrays:
@@ -211,21 +221,31 @@ def guarded(
     )
 
 
-def settle(obj: object) -> None:
-    """Release the holds of finished calls on an object's memory: skipped ones may not have gone yet.
+def settle() -> None:
+    """Release the holds of finished calls: a wait may end before the engine has dropped those that it skipped.
 
     Examples
     --------
-    >>> import numpy
     >>> from weft._engine.guards import settle
-    >>> settle(numpy.ones(2))  # nothing holds it
+    >>> settle()  # nothing is held
     """
     if _guarded:
         with _lock:
-            memory = _guarded.get(id(owner_of(obj)))
-            over = [] if memory is None else [call for call in memory.calls if call.variable.is_ready()]
+            over = [call for memory in _guarded.values() for call in memory.calls if call.is_over()]
         for call in over:
             call.release()
+
+
+def end_recording() -> None:
+    """Release the holds of the calls that this thread has recorded: none of them is pending.
+
+    Examples
+    --------
+    >>> from weft._engine.guards import end_recording
+    >>> end_recording()  # nothing was recorded
+    """
+    for guard in _recorded.__dict__.pop("calls", ()):
+        guard.release()
 
 
 def watch() -> None:

@@ -17,7 +17,7 @@ from weft._engine.guards import Guard, guarded
 from weft._engine.labels import Device
 from weft._engine.signature import TaskSignature
 from weft._engine.task_bytes import holding
-from weft._engine.task_call import GuardedCall, TaskCall
+from weft._engine.task_call import TaskCall, payload_of
 from weft._engine.task_handle import Outcome, TaskHandle, handles_in
 from weft.errors import ArgumentTypeError, ArgumentValueError, UndeclaredAccessWarning
 
@@ -187,7 +187,7 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
         )
         try:
             target.push(
-                call if guard is None else GuardedCall(call, guard, [x for x in mutates if isinstance(x, np.ndarray)]),
+                payload_of(call, guard, mutates),
                 variables[0],
                 variables[1],
                 overwrite_vars=variables[2],

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from weft._core import NDArray
+from weft._core import NDArray, _Answering, recording
 from weft._engine.task_handle import resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from weft._engine.guards import Guard
     from weft._engine.task_bytes import Held
@@ -112,6 +112,34 @@ class GuardedCall:
             self._call()
         finally:
             self._guard.release()
+
+
+def payload_of(call: TaskCall, guard: Guard | None, mutates: Iterable[object]) -> Callable[..., object]:
+    """Return what is pushed for a call.
+
+    Parameters
+    ----------
+    call : TaskCall
+        The call.
+    guard : Guard or None
+        The hold on its arrays, if they are guarded.
+    mutates : iterable of object
+        What the function changes and was not given.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._engine.task_call import TaskCall, payload_of
+    >>> from weft._engine.task_handle import Outcome
+    >>> call = TaskCall(len, ("four",), {}, set(), replaced=False, retries=0, outcome=Outcome(), held=None)
+    >>> payload_of(call, None, ()) is call
+    True
+    """
+    if guard is None:
+        return call
+    guarded = GuardedCall(call, guard, [each for each in mutates if isinstance(each, np.ndarray)])
+    # An op that is skipped lets go of its payload some time after it has ended.
+    return guarded if recording() is not None else _Answering(guarded, guard.release)
 
 
 def _explain(error: ValueError) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
+from weft._engine.guards import settle
 from weft._engine.handle_hints import refuse_results
 from weft.errors import CaptureError
 
@@ -101,24 +102,32 @@ class TaskHandle(Generic[R]):
         BaseException
             The exception of the op, or of an op whose result it was to read.
         """
-        self._variable.engine.wait_for_var(self._variable, timeout)
+        try:
+            self._variable.engine.wait_for_var(self._variable, timeout)
+        finally:
+            settle()
         self._check_called()
 
     def done(self) -> bool:
         """Return whether the op has run, failed, or been dropped, without waiting."""
         ready = self._variable.is_ready()
+        settle()
         self._check_called()
         return ready
 
     def exception(self) -> BaseException | None:
         """Return the exception of the op; None if it has not failed, or not yet."""
         raised = self._variable.exception()
+        settle()
         self._check_called()
         return raised
 
     def __await__(self) -> Generator[Any, None, R]:
         """Wait in asyncio, without blocking the event loop or any thread; the value is the result."""
-        yield from self._variable.__await__()
+        try:
+            yield from self._variable.__await__()
+        finally:
+            settle()
         self._check_called()
         found: R = self._outcome.value
         return found

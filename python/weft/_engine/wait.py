@@ -64,16 +64,15 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     array([2., 2., 2.])
     """
     _check_timeout(timeout)
-    if not objs:
-        get_engine().wait_for_all(timeout)
-        return
     # All variables first: an object without one is reported before any time is spent.
     waited = [_waited(obj) for obj in objs]
     try:
-        _wait_for(waited, timeout)
+        if waited:
+            _wait_for(waited, timeout)
+        else:
+            get_engine().wait_for_all(timeout)
     finally:
-        for obj in objs:
-            settle(obj)
+        settle()
 
 
 def _wait_for(waited: list[Variable | NDArray], timeout: float | None) -> None:
@@ -156,11 +155,14 @@ async def wait_async(*objs: object) -> None:
             "wait_async() takes what to wait for: arrays, variables, handles of tasks, objects of tasks"
         )
     failures: list[Exception] = []
-    for one in [_waited(obj) for obj in objs]:
-        try:
-            await one
-        except Exception as error:  # noqa: BLE001 - an op may raise anything
-            _add(failures, error)
+    try:
+        for one in [_waited(obj) for obj in objs]:
+            try:
+                await one
+            except Exception as error:  # noqa: BLE001 - an op may raise anything
+                _add(failures, error)
+    finally:
+        settle()
     _raise(failures)
 
 

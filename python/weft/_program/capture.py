@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from weft._core import Recording
 from weft._engine.default import get_engine
+from weft._engine.guards import end_recording
 from weft._program.program import Program
 from weft.errors import ArgumentTypeError
 
@@ -83,6 +84,7 @@ class _Block(Recording):
         return self._program
 
     def _left(self, well: bool) -> None:
+        end_recording()
         self._program._abandoned = True  # until it is planned
         if well:
             self._program._planned = self.finish((), sequential=self._sequential, memory=self._memory)

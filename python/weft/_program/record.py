@@ -13,6 +13,7 @@ import numpy as np
 from weft import _core
 from weft._core import NDArray, Scope
 from weft._engine.default import get_engine
+from weft._engine.guards import end_recording
 from weft._ops.creation import asarray
 from weft._program.backward import Graded, Inseparable
 from weft._program.foreign_rng import Generators
@@ -206,8 +207,7 @@ def record(
             tape.standings,
         )
         placeholders = graded.given
-        passed = list(_replaced(arguments, iter(placeholders)))
-        kept = list(_replaced(arguments, iter(placeholders)))
+        passed, kept = (list(_replaced(arguments, iter(placeholders))) for _ in range(2))
         with graded.bounded(), Scope((_ARGUMENTS, tuple(zip(placeholders, leaves, strict=True)))):
             result = call(passed)
         if tape.parts:
@@ -231,6 +231,8 @@ def record(
         recording.abort()
         _explain(error, title, arguments)
         raise
+    finally:
+        end_recording()
     read, drawn = tuple(name for name in names.values() if _counts(name, instance)), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
     if pull is not None:
