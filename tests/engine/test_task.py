@@ -350,3 +350,32 @@ def test_an_array_without_a_tag_is_passed_on_untouched(tagged: str) -> None:
     first = {"NumPy's": np.ones(2), "weft's": weft.ones(2), "a handle": look_at(box, np.ones(2))}[tagged]
     assert look_at(first, x).result(SOON) is x
     assert isinstance(look_at(x, x).result(SOON), np.ndarray)
+
+
+def test_a_default_with_a_tag_comes_as_an_argument_does() -> None:
+    """An array of weft's as memory, which the function changes at once, not by an op that would come after later pushes."""
+    with weft.Engine(2) as engine:
+        state = weft.zeros(2, engine=engine)
+
+        @weft.task(engine=engine)
+        def advance(by: int = 1, x: weft.Mutate[Any] = state, /, *, seen: weft.Read[Any] = state) -> bool:
+            x += by
+            return isinstance(x, np.ndarray) and isinstance(seen, np.ndarray)
+
+        first = advance()
+        state *= 10
+        assert first.result(SOON)
+        assert advance(2).result(SOON)
+        assert state.tolist() == [12, 12]
+
+
+def test_a_default_with_a_tag_is_guarded_as_an_argument_is() -> None:
+    state = np.zeros(2)
+    with weft.Engine(2, check=True) as engine:
+
+        @weft.task(engine=engine)
+        def advance(x: weft.Mutate[Array] = state) -> None:
+            x += 1
+
+        advance().wait()
+    assert state.tolist() == [1, 1]

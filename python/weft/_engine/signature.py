@@ -42,7 +42,7 @@ class TaskSignature:
     def __init__(self, function: Callable[..., object]) -> None:
         self._signature = _signature_of(function)
         self.accesses: list[tuple[str, Access]] = []
-        self._slots: list[tuple[int, Any]] = []
+        self._slots: list[int] = []
         parameters = self._signature.parameters.values()
         names = _Names(function)
         for index, parameter in enumerate(parameters):
@@ -53,27 +53,32 @@ class TaskSignature:
             if access is not None:
                 positional = parameter.kind in _POSITIONAL
                 self.accesses.append((parameter.name, access))
-                self._slots.append((index if positional else sys.maxsize, parameter.default))
+                self._slots.append(index if positional else sys.maxsize)
         required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
-        self._fewest = len(required)  # a required keyword-only parameter keeps calls off the short way below
+        # The short way below is for calls that give all that is required or tagged by its place.
+        self._fewest = max([len(required), *(index + 1 for index in self._slots)])
         self._most = sum(p.kind in _POSITIONAL for p in parameters)
         if any(p.kind is p.KEYWORD_ONLY for p in required):
             self._fewest = sys.maxsize
 
-    def arguments(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
-        """Return the argument for each of `accesses`, in order.
+    def arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], tuple[Any, ...], dict[str, Any]]:
+        """Return the argument for each of `accesses`, in order, and the arguments that the function is to be called with.
 
         Parameters
         ----------
-        args : sequence of object
+        args : tuple
             The positional arguments of the call.
-        kwargs : mapping of str to object
+        kwargs : dict
             Its keyword arguments.
 
         Returns
         -------
         list of object
             Arguments, and defaults where the call gave none.
+        tuple, dict
+            As given, or with all defaults if one of these is an access: it comes to the function as an argument does.
 
         Raises
         ------
@@ -81,10 +86,12 @@ class TaskSignature:
             If the function cannot be called with these arguments.
         """
         if not kwargs and self._fewest <= len(args) <= self._most:
-            return [args[index] if index < len(args) else default for index, default in self._slots]
+            return [args[index] for index in self._slots], args, kwargs
         bound = bind(self._signature, args, kwargs)
+        given = bound.arguments.keys() >= {name for name, _ in self.accesses}
         bound.apply_defaults()
-        return [bound.arguments[name] for name, _ in self.accesses]
+        found = [bound.arguments[name] for name, _ in self.accesses]
+        return (found, args, kwargs) if given else (found, bound.args, bound.kwargs)
 
 
 def bind(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:

@@ -165,12 +165,12 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
         target = get_engine() if engine is None else engine
         variables: _Variables = [], [], []  # in the order of Access
         try:
-            arguments = signature.arguments(args, kwargs)
+            arguments, positional, named = signature.arguments(args, kwargs)
         except TypeError as error:
             raise ArgumentTypeError(f"task {label!r}: {error}") from None
         shown, arrays = _accessed(target, label, parameters, arguments, variables)
         replaced = bool(shown)
-        for given in handles_in((*args, *kwargs.values()) if kwargs else args):
+        for given in handles_in((*positional, *named.values()) if named else positional):
             variables[0].append(given._variable)
             replaced = True
         for kind, each, option, access in outside:
@@ -179,9 +179,8 @@ def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHan
         variables[2].append(variable)
         held = holding(arrays)
         guard = Guard(label, variable) if target.check else None
-        positional, named = (
-            (args, kwargs) if guard is None else guarded(guard, (arrays, shown), (reads, mutates), args, kwargs)
-        )
+        if guard is not None:
+            positional, named = guarded(guard, (arrays, shown), (reads, mutates), positional, named)
         call = TaskCall(
             function, positional, named, shown, replaced=replaced, retries=retries, outcome=outcome, held=held
         )
