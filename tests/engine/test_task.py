@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import inspect
 import weakref
@@ -16,6 +17,8 @@ from conftest import MOMENT, SOON, Gate, MakeEngine
 from weft import errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     Array = np.ndarray[Any, Any]
 
 pytestmark = pytest.mark.usefixtures("default_engine")
@@ -261,6 +264,38 @@ def test_what_has_no_variable_is_told_with_what_to_do(
 def test_only_a_callable_can_be_a_task() -> None:
     with pytest.raises(errors.ArgumentTypeError):
         weft.task(42)
+
+
+class Fetching:
+    """Instances whose call only makes a coroutine."""
+
+    async def __call__(self, name: str = "") -> str:
+        return name
+
+
+class Counting:
+    """Instances whose call only makes a generator."""
+
+    def __call__(self, n: int = 0) -> Iterator[int]:
+        yield n
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: functools.partial(x, 1)], ids=["itself", "a partial"])
+def test_a_call_that_would_run_nothing_is_refused(wrap: Callable[[Any], Any]) -> None:
+    async def fetch(name: str = "") -> str:
+        return name
+
+    def count(n: int = 0) -> Iterator[int]:
+        yield n
+
+    for function in (fetch, Fetching()):
+        with pytest.raises(errors.ArgumentTypeError, match="is a coroutine function"):
+            weft.task(wrap(function))
+    for function in (count, Counting()):
+        with pytest.raises(errors.ArgumentTypeError, match="is a generator function"):
+            weft.task(wrap(function))
+    for kind in (Fetching, Counting):  # a class makes an instance, which is a result
+        assert isinstance(weft.task(kind)().result(SOON), kind)
 
 
 @weft.task

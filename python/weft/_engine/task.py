@@ -297,11 +297,15 @@ def _check_callable(function: object, label: str) -> None:
         raise ArgumentTypeError(
             f"weft.task decorates functions, not {type(function).__name__}; put it below @classmethod or @property"
         )
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    called: Any = function
+    while isinstance(called, functools.partial):
+        called = called.func
+    runs = (called, getattr(type(called), "__call__", None))  # noqa: B004 - the method of a callable instance
+    if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in runs):
         raise ArgumentTypeError(
             f"task {label!r} is a coroutine function: an op is a plain function; see Engine.push_async"
         )
-    if inspect.isgeneratorfunction(function):
+    if any(map(inspect.isgeneratorfunction, runs)):
         raise ArgumentTypeError(
             f"task {label!r} is a generator function, of which a call runs nothing: make it a plain function"
         )
