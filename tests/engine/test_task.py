@@ -414,3 +414,46 @@ def test_a_default_with_a_tag_is_guarded_as_an_argument_is() -> None:
 
         advance().wait()
     assert state.tolist() == [1, 1]
+
+
+def test_kinds_of_methods() -> None:
+    class Shop:
+        """Sells."""
+
+        sold = 0
+
+        @weft.task
+        def sell(self: weft.Mutate, n: int = 1) -> int:
+            self.sold += n
+            return self.sold
+
+        @classmethod
+        @weft.task
+        def kind(cls, n: int = 1) -> tuple[str, int]:
+            return cls.__name__, n
+
+        @staticmethod
+        @weft.task
+        def inside(n: int = 1) -> int:
+            return n
+
+        @weft.task
+        @staticmethod
+        def outside(n: int = 1) -> int:
+            return n
+
+        @weft.task(name="outside")
+        @staticmethod
+        def named(n: int = 1) -> int:
+            return n
+
+    shop = Shop()
+    assert [shop.sell(n).result(SOON) for n in (1, 2)] == [1, 3]
+    assert shop.kind().result(SOON) == Shop.kind(1).result(SOON) == ("Shop", 1)
+    for static in ("inside", "outside", "named"):
+        for owner in (Shop, shop):
+            assert getattr(owner, static)().result(SOON) == 1, (owner, static)
+            assert getattr(owner, static)(5).result(SOON) == 5, (owner, static)
+    for wrong in (classmethod(Shop), property(Shop)):
+        with pytest.raises(errors.ArgumentTypeError, match="put it below @classmethod or @property"):
+            weft.task(wrong)  # type: ignore[call-overload]

@@ -128,8 +128,8 @@ def task(
         engine, priority, device, name, _objects("reads", reads), _objects("mutates", mutates), _count(retries)
     )
     if function is None:
-        return functools.partial(_task, options=options)
-    return _task(function, options=options)
+        return functools.partial(_static_or_not, options=options)
+    return _static_or_not(function, options=options)
 
 
 class _Options(NamedTuple):
@@ -142,6 +142,13 @@ class _Options(NamedTuple):
     reads: tuple[object, ...]
     mutates: tuple[object, ...]
     retries: int
+
+
+def _static_or_not(function: Callable[..., object], *, options: _Options) -> Callable[..., Any]:
+    """Return the pushing function; for a static method a static method again, lest it be called with the instance."""
+    if isinstance(function, staticmethod):
+        return staticmethod(_task(function.__func__, options=options))
+    return _task(function, options=options)
 
 
 def _task(function: Callable[P, R], *, options: _Options) -> Callable[P, TaskHandle[R]]:
@@ -243,7 +250,7 @@ def _warn_of_undeclared(function: Callable[..., object], label: str, declared: t
             f"task {label!r} refers to {name!r}, {kind} that is no argument, so its calls are not ordered with other ops on it: "
             f"take it as an argument ({name}: weft.Mutate), or declare it by @weft.task(mutates=[{name}]), or reads=[{name}]",
             UndeclaredAccessWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
