@@ -334,8 +334,15 @@ def test_the_environment_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_wait_for_what_no_op_knows_says_so() -> None:
     x, y = np.ones(2), np.ones(2)
-    with pytest.warns(errors.UndeclaredAccessWarning, match=r"no op .* was ever told to change this ndarray"):
+    with pytest.warns(errors.UndeclaredAccessWarning, match=r"no op .* was ever told to change this ndarray") as told:
         weft.wait(x)
+
+    async def wait_in_asyncio() -> None:
+        await weft.wait_async(x)
+
+    with pytest.warns(errors.UndeclaredAccessWarning, match=r"no op .* was ever told to change this ndarray") as later:
+        asyncio.run(wait_in_asyncio())
+    assert told[0].filename == later[0].filename == __file__
     gate = threading.Event()
     gate.set()
     double(y, gate)

@@ -230,12 +230,13 @@ TABLE = np.arange(3.0)
 TABLE.flags.writeable = False
 
 
-def test_a_global_array_is_told_of() -> None:
+@pytest.mark.parametrize("decorator", [weft.task, weft.task(priority=1)], ids=["bare", "with options"])
+def test_a_global_array_is_told_of(decorator: Any) -> None:
     with pytest.warns(
         UndeclaredAccessWarning, match=r"'add' refers to 'TOTALS', a NumPy array .*mutates=\[TOTALS\]"
     ) as told:
 
-        @weft.task
+        @decorator
         def add() -> None:
             TOTALS[:] += 1
 

@@ -128,7 +128,8 @@ def task(
         engine, priority, device, name, _objects("reads", reads), _objects("mutates", mutates), _count(retries)
     )
     if function is None:
-        return functools.partial(_static_or_not, options=options)
+        # Not `functools.partial`: warnings count on a frame between, as `task` is one below.
+        return lambda function: _static_or_not(function, options=options)
     return _static_or_not(function, options=options)
 
 

@@ -65,7 +65,7 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     """
     _check_timeout(timeout)
     # All variables first: an object without one is reported before any time is spent.
-    waited = [_waited(obj) for obj in objs]
+    waited = list(map(_waited, objs))
     try:
         if waited:
             _wait_for(waited, timeout)
@@ -156,7 +156,7 @@ async def wait_async(*objs: object) -> None:
         )
     failures: list[Exception] = []
     try:
-        for one in [_waited(obj) for obj in objs]:
+        for one in list(map(_waited, objs)):
             try:
                 await one
             except Exception as error:  # noqa: BLE001 - an op may raise anything
@@ -194,6 +194,6 @@ def _waited(obj: object) -> Variable | NDArray:
             f"weft.wait: no op on the default engine was ever told to change this {kind}, so there is nothing to wait for: "
             "it is an argument of no task, tagged weft.Mutate or weft.Overwrite, and in no mutates= of one",
             UndeclaredAccessWarning,
-            stacklevel=4,
+            stacklevel=3,  # a comprehension between would have a frame in some versions of Python
         )
     return variable
