@@ -124,8 +124,7 @@ def _running(engine: Engine) -> str:
 async def wait_async(*objs: object) -> None:
     """Wait in asyncio until every task pushed so far that changes `objs` is done, without blocking the event loop.
 
-    Arrays can be awaited one by one, too. They are not hashable, as NumPy's are not, so `asyncio.gather` and
-    `asyncio.wait` do not take them: they take what this function returns.
+    Arrays, variables and handles can be awaited one by one, too, or by `asyncio.gather`, which gives them back.
 
     Parameters
     ----------
