@@ -100,6 +100,51 @@ def test_a_container_that_contains_itself_is_passed_on() -> None:
     assert same(loop).result() is loop
 
 
+def test_what_containers_of_handles_share_stays_shared() -> None:
+    @weft.task
+    def number(x: int) -> int:
+        return x
+
+    @weft.task
+    def same(*x: Any) -> Any:
+        return x
+
+    row = [number(1), number(2)]
+    table, again = same([row, row, (row,)], row).result()
+    assert table == [[1, 2], [1, 2], ([1, 2],)]
+    assert table[0] is table[1] is table[2][0] is again
+    tower: Any = row
+    for _ in range(100):
+        tower = [tower, {"as well": tower}]
+    (tower,) = same(tower).result()
+    for _ in range(100):
+        assert tower[0] is tower[1]["as well"]
+        tower = tower[0]
+    assert tower == [1, 2]
+
+
+def test_a_container_of_handles_that_contains_itself() -> None:
+    @weft.task
+    def number(x: int) -> int:
+        return x
+
+    @weft.task
+    def same(x: Any) -> Any:
+        return x
+
+    listed, named, paired = [number(1)], {"one": number(1)}, ([number(1)],)
+    listed.append(listed)
+    named["itself"] = named
+    paired[0].append(paired)
+    found = same(listed).result()
+    assert found[0] == 1
+    assert found[1] is found
+    found = same(named).result()
+    assert found["one"] == 1
+    assert found["itself"] is found
+    assert same(paired).result()[0][0] == 1
+
+
 def test_a_failed_task_fails_its_dependents() -> None:
     @weft.task
     def fails() -> int:

@@ -65,8 +65,9 @@ class TaskCall:
     def __call__(self) -> None:
         args, kwargs = self._args, self._kwargs
         if self._replaced:
-            args = tuple([self._value(each) for each in args])
-            kwargs = {name: self._value(each) for name, each in kwargs.items()}
+            copies: dict[int, Any] = {}
+            args = tuple([self._value(each, copies) for each in args])
+            kwargs = {name: self._value(each, copies) for name, each in kwargs.items()}
         for left in range(self._retries, -1, -1):
             try:
                 self._outcome.value = self._function(*args, **kwargs)
@@ -79,8 +80,8 @@ class TaskCall:
                 raise
             return
 
-    def _value(self, argument: Any) -> Any:
-        value = resolved(argument)
+    def _value(self, argument: Any, copies: dict[int, Any]) -> Any:
+        value = resolved(argument, copies)
         if id(argument) not in self._shown:
             return value
         if isinstance(argument, NDArray):

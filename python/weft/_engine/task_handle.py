@@ -189,17 +189,35 @@ def handles_in(arguments: tuple[Any, ...]) -> list[TaskHandle[Any]]:
     return found
 
 
-def resolved(argument: Any, within: frozenset[int] = frozenset()) -> Any:
-    """Return an argument with results in place of handles; a container that holds none is returned as it is."""
+def resolved(argument: Any, copies: dict[int, Any]) -> Any:
+    """Return an argument with results in place of handles; a container that holds none is returned as it is.
+
+    The copies of containers are entered by the identities of these: so what arguments share stays shared.
+    """
     kind = argument.__class__
     if kind is TaskHandle:
         return argument._outcome.value
-    if kind not in _CONTAINERS or id(argument) in within or not handles_in((argument,)):
+    if kind not in _CONTAINERS:
         return argument
-    inner = within | {id(argument)}
-    if kind is dict:
-        return {key: resolved(each, inner) for key, each in argument.items()}
-    return kind(resolved(each, inner) for each in argument)
+    key = id(argument)
+    if key not in copies:
+        copies[key] = argument  # a tuple that contains itself, by way of a list, finds itself there
+        if handles_in((argument,)):
+            _copy(argument, copies)
+    return copies[key]
+
+
+def _copy(container: Any, copies: dict[int, Any]) -> None:
+    """Enter the copy of a container with results in place of handles."""
+    copy: Any
+    if container.__class__ is dict:
+        copy = copies[id(container)] = {}
+        copy.update((key, resolved(each, copies)) for key, each in container.items())
+    elif container.__class__ is list:
+        copy = copies[id(container)] = []
+        copy.extend(resolved(each, copies) for each in container)
+    else:
+        copies[id(container)] = tuple([resolved(each, copies) for each in container])
 
 
 _CONTAINERS = frozenset({list, tuple, dict})
