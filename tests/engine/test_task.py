@@ -256,9 +256,36 @@ def test_what_has_no_variable_is_told_with_what_to_do(
 ) -> None:
     with pytest.raises(errors.ArgumentTypeError, match=message):
         fill(argument, 4)
-    with pytest.raises(errors.ArgumentTypeError, match=message.partition(": a list")[2] or message):
+    with pytest.raises(errors.ArgumentTypeError, match=rf"{message}|write weft.wait\(\*x\)"):
         weft.wait(argument)
     assert default_engine.stats()["pushed"] == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        list,
+        tuple,
+        set,
+        iter,
+        lambda x: (each for each in x),
+        lambda x: dict(enumerate(x)),
+        lambda x: {0: x[0]}.values(),
+    ],
+)
+def test_a_wait_for_a_container_says_how_to_wait_for_what_is_in_it(given: Callable[[Any], Any]) -> None:
+    boxes = [Box(), Box()]
+    handles = [fill(box, 2) for box in boxes]
+
+    async def wait_in_asyncio() -> None:
+        await weft.wait_async(given(handles))
+
+    how = r"write weft.wait\(\*x" + (r"\.values\(\)\)" if isinstance(given(handles), dict) else r"\)")
+    with pytest.raises(errors.ArgumentTypeError, match=how):
+        weft.wait(given(handles))
+    with pytest.raises(errors.ArgumentTypeError, match=how):
+        asyncio.run(wait_in_asyncio())
+    weft.wait(*handles)
 
 
 def test_only_a_callable_can_be_a_task() -> None:

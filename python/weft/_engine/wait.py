@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from typing import SupportsFloat
 
 from weft._core import Engine, NDArray, Variable
@@ -186,8 +187,15 @@ def _waited(obj: object) -> Variable | NDArray:
         return obj._variable
     if isinstance(obj, (Variable, NDArray)):
         return obj
-    variable = get_engine().variable_of(obj)
+    try:
+        variable = get_engine().variable_of(obj)
+    except ArgumentTypeError:
+        if isinstance(obj, Iterable) and not isinstance(obj, (str, bytes, bytearray)):
+            raise ArgumentTypeError(_of_items(obj)) from None
+        raise
     if not variable.version:
+        if isinstance(obj, (Iterator, set, frozenset)):
+            raise ArgumentTypeError(_of_items(obj))
         kind = type(obj).__name__
         warnings.warn(
             f"weft.wait: no op on the default engine was ever told to change this {kind}, so there is nothing to wait for: "
@@ -196,3 +204,9 @@ def _waited(obj: object) -> Variable | NDArray:
             stacklevel=3,  # a comprehension between would have a frame in some versions of Python
         )
     return variable
+
+
+def _of_items(obj: Iterable[object]) -> str:
+    """Return how to wait for what is in an object that can have no variable, or that no op knows."""
+    values = ".values()" if isinstance(obj, Mapping) else ""
+    return f"weft.wait: what is in a {type(obj).__name__} is waited for as arguments of their own: write weft.wait(*x{values})"
