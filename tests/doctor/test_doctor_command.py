@@ -124,6 +124,7 @@ def test_advice_alone_is_no_error(tmp_path: Path) -> None:
         ("raise ValueError('by itself')", 2, "ops"),
         ("import sys\nsys.exit(3)", 2, "ops"),
         ("import sys\nsys.exit(0)", 1, "ops"),
+        ("weft.task(lambda: 1 / 0)()", 2, "ops"),
         ("weft.get_engine().close()\nweft.set_engine(None)\ndouble(x).wait()", 1, "ops"),
         ("import os\nif not os.fork():\n    double(x).wait()\n    os._exit(0)\nos.wait()", 1, "forked children, which were not checked"),
         ("with weft.trace() as trace:\n    double(x).wait()\nassert len(trace.ops)", 1, "ops"),

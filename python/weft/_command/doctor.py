@@ -211,7 +211,7 @@ class _Runs:
         if interrupted:
             self.interrupted = True
         elif first:
-            status = process.returncode if ended.status is None else ended.status
+            status = ended.status or process.returncode  # which tells of an op that failed without a wait to say so
             if status == INTERRUPTED:
                 self.interrupted = True
             self.failed = status != 0 and not self.interrupted
