@@ -215,6 +215,28 @@ def test_a_recorded_task_holds_nothing_when_the_recording_ends(gate: threading.E
     assert not refuses(x)
 
 
+@pytest.mark.usefixtures("checking")
+def test_a_task_goes_on_with_its_array_after_it_has_pushed_another_on_it(gate: threading.Event) -> None:
+    @weft.task
+    def twice(x: weft.Mutate[np.ndarray], *, y: weft.Mutate[np.ndarray]) -> weft.TaskHandle:
+        handles = double(x, gate), double(x[1:], gate), double(y, gate)
+        x += 1
+        y += 1
+        return handles[-1]
+
+    x, y = np.ones(2), np.ones(2)
+    pushed = twice(x, y=y).result(SOON)
+    assert refuses(x)
+    assert refuses(y)
+    gate.set()
+    pushed.wait(SOON)
+    weft.wait(x)
+    assert x.tolist() == [4, 8]
+    assert y.tolist() == [4, 4]
+    assert not refuses(x)
+    assert not refuses(y)
+
+
 def test_a_refused_push_gives_back() -> None:
     engine = weft.Engine(1, check=True)
     engine.close()

@@ -59,7 +59,7 @@ class _Memory:
         while _is_array(chain[-1].base):
             chain.append(chain[-1].base)
         for each in reversed(chain):
-            if not self.lent and _can_reopen(each):
+            if not self.lent and _can_reopen(each) and not any(call.has_in_use(each) for call in self.calls):
                 each.flags.writeable = False
                 self.closed[id(each)] = weakref.ref(each)
 
@@ -106,13 +106,14 @@ class Guard:
     True
     """
 
-    __slots__ = ("__weakref__", "_lent", "_owners", "label", "place", "variable")
+    __slots__ = ("__weakref__", "_given", "_lent", "_owners", "label", "place", "variable")
 
     def __init__(self, label: str, variable: Variable) -> None:
         self.label, self.variable = label, variable
         self.place = _place()
         self._owners: dict[int, object] = {}
         self._lent: list[_Memory] = []
+        self._given: list[np.ndarray[Any, Any]] = []
 
     def hold(self, array: np.ndarray[Any, Any], *, changes: bool = True) -> np.ndarray[Any, Any]:
         """Make an array read-only for others, and return its substitute in a function that changes it."""
@@ -131,15 +132,20 @@ class Guard:
             memory.close(array, changes=changes)
         return stands_for
 
-    def lend(self, arrays: Iterable[np.ndarray[Any, Any]]) -> None:
-        """Let a running function write to arrays that it was not given: everybody can, meanwhile."""
+    def begin(self, given: Iterable[object], mutates: Iterable[np.ndarray[Any, Any]]) -> None:
+        """Let a function that begins write to what it was given, and to arrays that it was not: to these everybody can, meanwhile."""
         with _lock:
-            for array in arrays:
+            self._given = [each for each in given if _is_array(each)]
+            for array in mutates:
                 memory = _guarded.get(id(owner_of(array)))
                 if memory is not None:
                     memory.lent += 1
                     self._lent.append(memory)
                     memory.open()
+
+    def has_in_use(self, array: np.ndarray[Any, Any]) -> bool:
+        """Return whether the call runs and was given this array."""
+        return any(each is array for each in self._given)
 
     def is_over(self) -> bool:
         """Return whether the call was pushed and has ended."""
@@ -148,6 +154,7 @@ class Guard:
     def release(self) -> None:
         """Give the arrays back to everybody, but for those with other calls pending."""
         with _lock:
+            self._given = []
             while self._lent:
                 self._lent.pop().lent -= 1
             for key in list(self._owners):

@@ -80,6 +80,10 @@ class TaskCall:
                 raise
             return
 
+    def arguments(self) -> tuple[Any, ...]:
+        """Return what the call was given."""
+        return (*self._args, *self._kwargs.values())
+
     def _value(self, argument: Any, copies: dict[int, Any]) -> Any:
         value = resolved(argument, copies)
         if id(argument) not in self._shown:
@@ -108,7 +112,7 @@ class GuardedCall:
         self._call, self._guard, self._lent = call, guard, lent
 
     def __call__(self) -> None:
-        self._guard.lend(self._lent)
+        self._guard.begin(self._call.arguments(), self._lent)
         try:
             self._call()
         finally:
