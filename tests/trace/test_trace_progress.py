@@ -36,6 +36,13 @@ def test_figures_count_from_the_beginning_of_the_block(engine: weft.Engine) -> N
         assert re.fullmatch(r"squares: 4 ops in [\d.]+ \w+, 1 failed", str(shown))
 
 
+def test_figures_before_the_block_count_from_the_beginning_of_their_object(engine: weft.Engine) -> None:
+    shown = weft.progress(engine)
+    engine.push(lambda: None)
+    engine.wait_for_all()
+    assert re.fullmatch(r"weft: 1 ops in [\d.]+ \w+", str(shown))
+
+
 def test_figures_tell_what_runs_and_what_is_pending(single: weft.Engine, gate: Gate) -> None:
     with weft.progress(single) as shown:
         gate.hold(single)
@@ -83,6 +90,7 @@ def test_where_nobody_looks_nothing_is_shown_but_for_long_runs(
     [
         ({"engine": 3}, ArgumentTypeError, "takes a weft.Engine or None, not int"),
         ({"refresh": 0}, ArgumentValueError, "per second, over 0: not 0"),
+        ({"refresh": "often"}, ArgumentTypeError, "per second, not str"),
     ],
 )
 def test_misuse_is_told(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 from weft._core import Engine, _all_stats
 from weft._engine.array_waits import wait_all
@@ -44,21 +44,20 @@ class Progress:
         engine = engine._engine if isinstance(engine, Executor) else engine
         if engine is not None and not isinstance(engine, Engine):
             raise ArgumentTypeError(f"progress() takes a weft.Engine or None, not {type(engine).__name__}")
-        if not refresh > 0:
+        if not isinstance(refresh, SupportsFloat):
+            raise ArgumentTypeError(f"refresh is how often progress is shown per second, not {type(refresh).__name__}")
+        if not float(refresh) > 0:
             raise ArgumentValueError(f"refresh is how often progress is shown per second, over 0: not {refresh!r}")
         self._engine = engine
         self._description = description or "weft"
         self._refresh = refresh
         self._live: Any = None
-        self._before: dict[str, int] = {}
         self._latest: dict[int, dict[str, int]] = {}  # of engines by their numbers: those that have gone count, too
-        self._start = 0.0
+        self._begin()
 
     def __enter__(self) -> Self:
         """Begin to show, on a terminal or in a notebook."""
-        self._latest.clear()
-        self._before = self._counts()
-        self._start = time.monotonic()
+        self._begin()
         if sys.stderr is not None and sys.stderr.isatty():
             self._live = self._on_terminal()
             self._live.start()
@@ -75,6 +74,12 @@ class Progress:
             live.stop()
         elif sys.stderr is not None and time.monotonic() - self._start >= _LONG:
             sys.stderr.write(f"{self}\n")
+
+    def _begin(self) -> None:
+        """Count from here on."""
+        self._latest.clear()
+        self._before = self._counts()
+        self._start = time.monotonic()
 
     def _on_terminal(self) -> Any:
         """Return the renewer of a line on the terminal: rich's, or one of plain text where that is missing."""
