@@ -253,6 +253,45 @@ def test_multiprocessing(script: RunScript, method: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@needs_fork
+def test_the_child_needs_no_lock_of_a_thread_that_is_gone(script: RunScript) -> None:
+    run(
+        script,
+        ("work_stealing", 1),
+        """
+    import signal
+
+    import numpy as np
+    from weft._engine import default, guards, owners, task_bytes
+
+    held, over = threading.Event(), threading.Event()
+
+    def hold():
+        with default._lock, guards._lock, owners.registry_lock, task_bytes._lock:
+            held.set()
+            over.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+
+    @weft.task
+    def add(x: weft.Mutate):
+        x += 1
+
+    def body():
+        signal.alarm(60)  # it would wait for ever
+        x = np.zeros(1000)
+        add(x).wait()
+        assert x.all()
+
+    in_child(body)
+    over.set()
+    holder.join()
+    """,
+    )
+
+
 def test_a_subprocess_started_by_an_op(make_engine: MakeEngine, gates: Callable[[], Gate]) -> None:
     """subprocess forks and runs another program: nothing of ours may get in its way."""
     engine, gate, codes = make_engine(2), gates(), list[int]()

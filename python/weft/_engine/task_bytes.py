@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -65,3 +67,13 @@ class Held:
                     _pending[key] = left
                 else:
                     _pending.pop(key, None)
+
+
+def _after_fork_child() -> None:
+    """Give the child a lock that no vanished thread holds."""
+    global _lock  # noqa: PLW0603 - a module's lock is a global
+    _lock = threading.RLock()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_after_fork_child)
