@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import weft
 
 if TYPE_CHECKING:
-    from conftest import MakeEngine
+    from conftest import MakeEngine, RunScript
 
 EIGHT = 8
 KINDS = ["float32", "float64", "complex64", "complex128"]
@@ -38,6 +39,39 @@ def test_the_threads_of_blas_are_left_alone(make_engine: MakeEngine) -> None:
         for found in (x @ x, x.sum(), weft.einsum("ij,jk", x, x), weft.linalg.inv(x + weft.eye(3, engine=x.engine))):
             found.wait_to_read()
         assert threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_waits_for_no_call_of_its_parent(script: RunScript) -> None:
+    done = script(
+        """
+        import os, signal, threading, warnings
+        import weft
+        from weft._call.blas import limited
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        began, over = threading.Event(), threading.Event()
+
+        def call():
+            with limited(1):
+                began.set()
+                over.wait()
+
+        calling = threading.Thread(target=call)
+        calling.start()
+        began.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(20)  # it would wait for ever
+            with weft.Engine(1, blas_threads=2) as engine:
+                x = weft.linalg.inv(2.0 * weft.eye(2, engine=engine))
+                os._exit(x.tolist() != [[0.5, 0], [0, 0.5]])
+        over.set()
+        calling.join()
+        assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

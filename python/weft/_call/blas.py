@@ -6,6 +6,7 @@ last one to end restores the former number.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
@@ -125,3 +126,14 @@ def of_engine(engine: Engine, op: Op, run: Callable[..., None]) -> Callable[...,
 def _run(threads: int, run: Callable[..., None], *views: Any) -> None:
     with limited(threads):
         run(*views)
+
+
+def _after_fork_child() -> None:
+    """Forget the calls of the parent's threads, which never end here; the end of the next call restores the number."""
+    global _shared  # its lock may be held
+    before, _shared = _shared.before, _Shared()
+    _shared.before = before
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_child)
