@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 from typing import Any
 
@@ -197,6 +198,32 @@ def plain_step(x: Any) -> Any:
 
 
 program_of_plain = weft.program(plain_step, sequential=True)
+
+
+def test_programs_are_copied_as_functions_are() -> None:
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        return x + 1
+
+    class Holder:
+        """Holds a program, and its method is one."""
+
+        by = 2
+
+        def __init__(self) -> None:
+            self.step = step
+
+        @weft.program
+        def scaled(self, x: weft.NDArray) -> weft.NDArray:
+            return x * self.by
+
+    holder = Holder()
+    assert copy.copy(step) is copy.deepcopy(step) is copy.deepcopy(holder).step is step
+    assert copy.copy(holder.scaled)(weft.ones(1)).tolist() == [2]
+    of_copy = copy.deepcopy(holder.scaled)
+    holder.by = 5
+    assert of_copy(weft.ones(1)).tolist() == [2]
+    assert holder.scaled(weft.ones(1)).tolist() == [5]
 
 
 def test_programs_pickle() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
@@ -444,6 +445,17 @@ class ProgramFunction(Signatures, Generic[P, R]):
     def __repr__(self) -> str:
         """Name the function and the number of its programs."""
         return f"<weft.program {self._settings.name!r}: {len(self._programs())} recorded>"
+
+    def __copy__(self) -> Self:
+        """Return itself, as functions do."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return itself, as functions do; bound to an object, that of the object's copy."""
+        if self._instance is None:
+            return self
+        bound: Self = getattr(copy.deepcopy(self._instance, memo), self._settings.name)
+        return bound
 
     def __reduce__(self) -> tuple[Any, ...] | str:
         """Pickle by reference, as functions do; programs are recorded anew."""
