@@ -245,14 +245,16 @@ def test_threads_begin_with_an_initializer_and_a_name() -> None:
 
 
 def test_an_executor_whose_initializer_fails_is_broken() -> None:
-    error = OSError("no licence")
+    error, submitted = OSError("no licence"), threading.Event()
 
     def begin() -> None:
+        submitted.wait(SOON)
         raise error
 
     with weft.Executor(1, initializer=begin) as executor:
         ran: list[int] = []
         futures = [executor.submit(ran.append, 1) for _ in range(3)]
+        submitted.set()
         for future in futures:
             with pytest.raises(concurrent.futures.thread.BrokenThreadPool, match="initializer failed") as caught:
                 future.result(SOON)
