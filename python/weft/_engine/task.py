@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -128,8 +128,11 @@ def task(
         engine, priority, device, name, _objects("reads", reads), _objects("mutates", mutates), _count(retries)
     )
     if function is None:
-        # Not `functools.partial`: warnings count on a frame between, as `task` is one below.
-        return lambda function: _static_or_not(function, options=options)
+
+        def decorate(function: Callable[..., object]) -> Callable[..., Any]:
+            return _static_or_not(function, options=options)
+
+        return decorate  # no `functools.partial`: warnings count on a frame between, as `task` is one below
     return _static_or_not(function, options=options)
 
 
@@ -147,8 +150,10 @@ class _Options(NamedTuple):
 
 def _static_or_not(function: Callable[..., object], *, options: _Options) -> Callable[..., Any]:
     """Return the pushing function; for a static method a static method again, lest it be called with the instance."""
-    if isinstance(function, staticmethod):
-        return staticmethod(_task(function.__func__, options=options))
+    static: Any = function
+    if isinstance(static, staticmethod):
+        pushing: Callable[..., Any] = _task(static.__func__, options=options)
+        return staticmethod(pushing)
     return _task(function, options=options)
 
 
@@ -305,9 +310,9 @@ def _check_callable(function: object, label: str) -> None:
         raise ArgumentTypeError(
             f"weft.task decorates functions, not {type(function).__name__}; put it below @classmethod or @property"
         )
-    called: Any = function
+    called: object = function
     while isinstance(called, functools.partial):
-        called = called.func
+        called = cast("functools.partial[object]", called).func
     runs = (called, getattr(type(called), "__call__", None))  # noqa: B004 - the method of a callable instance
     if any(inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each) for each in runs):
         raise ArgumentTypeError(

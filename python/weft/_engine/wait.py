@@ -190,11 +190,11 @@ def _waited(obj: object) -> Variable | NDArray:
     try:
         variable = get_engine().variable_of(obj)
     except ArgumentTypeError:
-        if isinstance(obj, Iterable) and not isinstance(obj, (str, bytes, bytearray)):
+        if issubclass(type(obj), Iterable) and not isinstance(obj, (str, bytes, bytearray)):
             raise ArgumentTypeError(_of_items(obj)) from None
         raise
     if not variable.version:
-        if isinstance(obj, (Iterator, set, frozenset)):
+        if issubclass(type(obj), (Iterator, set, frozenset)):
             raise ArgumentTypeError(_of_items(obj))
         kind = type(obj).__name__
         warnings.warn(
@@ -206,7 +206,10 @@ def _waited(obj: object) -> Variable | NDArray:
     return variable
 
 
-def _of_items(obj: Iterable[object]) -> str:
+def _of_items(obj: object) -> str:
     """Return how to wait for what is in an object that can have no variable, or that no op knows."""
-    values = ".values()" if isinstance(obj, Mapping) else ""
-    return f"weft.wait: what is in a {type(obj).__name__} is waited for as arguments of their own: write weft.wait(*x{values})"
+    kind = type(obj)
+    values = ".values()" if issubclass(kind, Mapping) else ""
+    return (
+        f"weft.wait: what is in a {kind.__name__} is waited for as arguments of their own: write weft.wait(*x{values})"
+    )
