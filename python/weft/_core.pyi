@@ -57,6 +57,7 @@ __all__ = [
     "Variable",
     "Way",
     "_Answering",
+    "_StandIn",
     "_DeviceMemory",
     "_Memory",
     "_MpiCommunicator",
@@ -268,6 +269,12 @@ class _MpiCommunicator:
         peer: int = 0,
         tag: int = 0,
     ) -> None: ...
+
+@final
+class _StandIn:
+    def __new__(cls, variable: Variable | None = None) -> Self: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_error: object) -> None: ...
 
 @final
 class _Answering:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+import weft
 from conftest import MOMENT, SOON, Gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import weft
+    from conftest import MakeEngine
 
 
 def test_await_sees_the_value(engine: weft.Engine) -> None:
@@ -28,7 +29,7 @@ def test_await_sees_the_value(engine: weft.Engine) -> None:
     asyncio.run(main())
 
 
-async def wait_for(x: weft.Variable) -> None:
+async def wait_for(x: weft.Variable | weft.NDArray) -> None:
     """As a coroutine, which asyncio's own functions take."""
     await x
 
@@ -62,6 +63,48 @@ def test_the_loop_runs_on_meanwhile(parallel: weft.Engine, gate: Gate) -> None:
         return order
 
     assert asyncio.run(main()) == ["loop", "variable"]
+
+
+@pytest.mark.parametrize("on_limit", ["raise", "block"])
+@pytest.mark.parametrize("what", ["variable", "array"])
+def test_a_wait_takes_no_room(make_engine: MakeEngine, gate: Gate, on_limit: Literal["raise", "block"], what: str) -> None:
+    engine = make_engine(workers=2, max_pending_ops=2, on_limit=on_limit)
+    x = weft.asarray([1.0], engine=engine) if what == "array" else engine.new_variable()
+
+    async def main() -> None:
+        gate.hold(engine, mutate=(x,))
+        engine.push(lambda: None, (), (x,))
+        task = asyncio.create_task(wait_for(x))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not task.done()
+        gate.open()  # by whom the loop still lets run
+        await asyncio.wait_for(task, SOON)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("what", ["variable", "array"])
+def test_an_op_awaits_though_there_is_one_worker(make_engine: MakeEngine, what: str) -> None:
+    engine, found = make_engine(workers=1), list[int]()
+    results = [weft.asarray([1.0], engine=engine) if what == "array" else engine.new_variable() for _ in range(300)]
+
+    async def main() -> None:
+        for x in results:
+            engine.push(lambda: found.append(len(found)), (), (x,))
+        await asyncio.gather(*map(wait_for, results))
+
+    engine.push(lambda: asyncio.run(main()))
+    engine.wait_for_all(timeout=SOON)
+    assert found == list(range(300))
+
+
+def test_an_op_that_awaits_its_own_variable_fails(make_engine: MakeEngine) -> None:
+    engine = make_engine(workers=1)
+    x = engine.new_variable("own")
+    engine.push(lambda: asyncio.run(wait_for(x)), (), (x,))
+    with pytest.raises(weft.errors.DeadlockError, match="own"):
+        engine.wait_for_var(x, timeout=SOON)
 
 
 def test_raises_the_failure(engine: weft.Engine) -> None:

@@ -67,6 +67,8 @@ mod _core {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::engine::stand_in::StandIn;
+    #[pymodule_export]
     use super::engine::variable::Variable;
     #[pymodule_export]
     use super::face::nested::Nested;

@@ -52,7 +52,8 @@ struct Readme;
 pub use engine::fork;
 pub use engine::{
     Accesses, CloseOptions, Engine, Mutate, OnLimit, OpBuilder, Operator, PushOptions, Read, Recoverable, Replay,
-    ReplayOptions, RunningOp, Settings, StallReport, Stats, TaskValues, Tick, Var, Variable, Wait, Waiting, WeakEngine,
+    ReplayOptions, RunningOp, Settings, StallReport, StandIn, Stats, TaskValues, Tick, Var, Variable, Wait, Waiting,
+    WeakEngine,
 };
 pub use error::{EngineError, in_words};
 pub use failure::{Cause, Failure};

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._core import _Answering, push_compute
+from weft._core import _Answering, _StandIn, push_compute
 from weft._engine.default import get_engine
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
         def push(answering: _Answering) -> None:
             push_compute(answering, (), (self,), name="await array")
 
-        error = yield from answer_of(push, "an array", self.exception, self.exception)
+        with _StandIn():
+            error = yield from answer_of(push, "an array", self.exception, self.exception)
         if error is not None:
             raise error
     self.wait_to_read()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from weft._core import _Answering
+from weft._core import _Answering, _StandIn
 from weft.errors import OpCancelledError
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def await_variable(variable: Variable) -> Generator[Any, None, None]:
         def push(answering: _Answering) -> None:
             variable.engine.push(answering, [variable], always_run=True, name=name)
 
-        error = yield from answer_of(push, f"variable {variable.name!r}", variable.exception, lambda: None)
+        with _StandIn(variable):
+            error = yield from answer_of(push, f"variable {variable.name!r}", variable.exception, lambda: None)
     else:
         error = variable.exception()
     if error is not None:

@@ -35,7 +35,8 @@ impl Engine {
         self.wait_for_room(py, bytes)
     }
 
-    /// Pushes, waiting without the GIL if there is no room.
+    /// Pushes, waiting without the GIL if there is no room. An op that answers a wait takes no room, as the wait of a thread takes
+    /// none: an event loop that stood still here could be whom the pending ops wait for.
     #[inline]
     pub(crate) fn push_payload<P: Traced>(
         &self,
@@ -44,7 +45,9 @@ impl Engine {
         accesses: &mut Accesses<'_>,
         options: &PushOptions<'_>,
     ) -> PyResult<()> {
-        self.wait_for_room(py, options.bytes)?;
+        if !(options.always_run && payload.answers()) {
+            self.wait_for_room(py, options.bytes)?;
+        }
         let noted;
         let mut options = options;
         if self.inner.is_observed() {

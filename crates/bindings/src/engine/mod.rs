@@ -3,6 +3,7 @@
 mod backpressure;
 pub(crate) mod recorded;
 mod settings;
+pub(crate) mod stand_in;
 mod tracing;
 pub(crate) mod variable;
 pub(crate) mod wait;

@@ -35,6 +35,12 @@ impl Answering {
 }
 
 impl Answering {
+    /// Whether this is such a callable.
+    #[inline]
+    pub(crate) fn is(callable: &Bound<'_, PyAny>) -> bool {
+        callable.is_exact_instance_of::<Self>()
+    }
+
     /// The call of an op, and the call in its place if the op does not run.
     #[inline]
     pub(crate) fn open(callable: &Bound<'_, PyAny>) -> (Py<PyAny>, Option<Py<PyAny>>) {

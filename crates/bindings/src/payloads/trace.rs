@@ -22,6 +22,11 @@ pub(crate) trait Traced: Payload + Sized {
         None
     }
 
+    /// Whether somebody is told if it is dropped unrun.
+    fn answers(&self) -> bool {
+        false
+    }
+
     /// The step that does the same each time.
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError>;
 
@@ -40,6 +45,10 @@ impl Traced for Callable {
 
     fn callable(&self) -> Option<&Py<PyAny>> {
         Some(&self.function)
+    }
+
+    fn answers(&self) -> bool {
+        self.dropped.is_some()
     }
 
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {

@@ -151,11 +151,15 @@ pub(crate) fn push_compute(
     let bytes: usize =
         held.iter().filter(|(_, access)| *access == Access::Overwrite).map(|(out, _)| out.get().inner.bytes()).sum();
     let location = Location::here(py);
-    engine.make_way(py, bytes as u64, || {
-        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
-        let name = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
-        recording::announce(&name, location.bits());
-    })?;
+    // As in `push_payload`.
+    let is_wait = Answering::is(func) && held.iter().all(|(_, access)| *access == Access::Read);
+    if recording::is_open() || !is_wait {
+        engine.make_way(py, bytes as u64, || {
+            let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
+            let name = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
+            recording::announce(&name, location.bits());
+        })?;
+    }
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
     let (function, dropped) = Answering::open(func);
     let compute = |arrays: &[(&Array, Access)]| Compute {

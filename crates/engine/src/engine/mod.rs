@@ -34,7 +34,7 @@ pub use stall::{RunningOp, StallReport, Waiting};
 pub use stats::Stats;
 pub use task::{Mutate, Read, TaskValues, Var};
 pub use variable::Variable;
-pub use wait::{Tick, Wait};
+pub use wait::{StandIn, Tick, Wait};
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -69,6 +69,21 @@ thread_local! {
     static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
 }
 
+/// Has another worker work in the place of this thread, if that is a worker, which waits outside of the engine: in an event loop, say.
+///
+/// Its end, on any thread, ends that.
+pub struct StandIn {
+    _blocked: BlockedWorker,
+}
+
+impl StandIn {
+    /// None on a thread that is no worker; an error if too many workers wait already.
+    pub fn begin() -> Result<Option<Self>, EngineError> {
+        let blocked = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
+        Ok(blocked.map(|blocked| Self { _blocked: blocked }))
+    }
+}
+
 /// Waits for the answer of a waiter that `enlist` makes known.
 pub(super) fn park_until(
     core: &Core,
