@@ -362,6 +362,21 @@ def test_writes_are_refused() -> None:
         weft.vmap(lambda x: weft.add(x, 1.0, out=target))(array(3, 2))
 
 
+@pytest.mark.parametrize("name", ["sort", "partition"])
+def test_methods_that_work_in_place_are_refused(name: str) -> None:
+    arguments = () if name == "sort" else (1,)
+
+    def first(x: Any) -> Any:
+        x = x * 1.0
+        getattr(x, name)(*arguments)
+        return x[0]
+
+    with pytest.raises(
+        AttributeError, match=rf"vmap\(first\).* no memory of its own to do so in: write weft\.{name}\(x\)"
+    ):
+        weft.vmap(first)(array(3, 4))
+
+
 def test_an_array_that_is_kept_beyond_the_call() -> None:
     kept: list[Any] = []
     weft.vmap(lambda x: kept.append(x) or x)(array(3, 2))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _WITHOUT = {
     **dict.fromkeys(("numpy", "item", "tolist", "tobytes", "asnumpy", "wait_to_read"), "it has no values of its own"),
     **dict.fromkeys(("fill", "copyfrom", "copyto", "strides", "data"), "it has no memory of its own"),
+    **{name: f"it has no memory of its own to do so in: write weft.{name}(x)" for name in ("sort", "partition")},
     "requires_grad": "gradients of each are weft.vmap(weft.grad(fn))",
 }
 
