@@ -214,6 +214,27 @@ def test_what_is_no_array_is_told_with_what_to_write(make: Any, value: object, s
         make(value)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        weft.asarray,
+        weft.sum,
+        lambda x: weft.ones(3) + x,
+        lambda x: np.add(weft.ones(3), x),
+        lambda x: np.concatenate([weft.ones(3), x]),
+        lambda x: weft.ones(3).copyfrom(x),
+        lambda x: weft.ones(3) * x[1],
+        lambda x: weft.sum(weft.ones(3), where=x > 0),
+    ],
+)
+def test_masked_elements_are_refused(use: Any) -> None:
+    x = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+    with pytest.raises(TypeError, match=r"masked elements: write x\.filled\(weft\.nan\)"):
+        use(x)
+    assert weft.sum(x.compressed()).item() == 4.0
+    assert weft.sum(np.ma.array([1.0, 2.0])).item() == 3.0  # none is masked
+
+
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("dtype", [None, "f4", "i8"])
 @pytest.mark.parametrize("arguments", [(0, 1, 5), (1, -1, 4), (0, 10, 1), (0, 1, 0), (3, 3, 3)], ids=str)

@@ -90,8 +90,8 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
     """Return a NumPy array of an array-like, of a dtype that arrays may have: a copy, or shared memory for ``copy=False``."""
     if hasattr(x, "__dlpack__") and not is_host(x):
         x = np.from_dlpack(x)
-    if observers.converted is not None and is_host(x):
-        observers.converted(x)
+    if is_host(x):
+        _meet(x)
     try:
         found: np.ndarray[Any, Any] = np.asarray(x)
     except ValueError as error:
@@ -116,6 +116,16 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         return np.array(x, wanted)  # NumPy checks the range of Python's numbers
     with np.errstate(all="ignore"):
         return np.array(found, wanted, copy=None if fresh and copy else copy)
+
+
+def _meet(x: np.ndarray[Any, Any]) -> None:
+    """Refuse masked elements, and tell the observer of an array that is converted."""
+    if x.__class__ is not np.ndarray and np.ma.is_masked(x):  # where there are subclasses, there may be numpy.ma's
+        raise ArgumentTypeError(
+            "no array can be made of masked elements: write x.filled(weft.nan), or x.compressed() to leave them out"
+        )
+    if observers.converted is not None:
+        observers.converted(x)
 
 
 def _native(found: np.ndarray[Any, Any], x: Any) -> DType:
