@@ -197,6 +197,7 @@ def test_split() -> None:
     for name in ("hsplit", "vsplit", "dsplit"):
         agree(getattr(weft, name)(made(x), 2), getattr(np, name)(x, 2))
     agree(weft.hsplit(weft.arange(4), 2), np.hsplit(np.arange(4), 2))
+    agree(weft.split(made(x), np.cumsum([1, 2])), np.split(x, np.cumsum([1, 2])))
     with pytest.raises(ValueError, match=r"\(4, 6, 2\) has no 5 equal"):
         weft.split(made(x), 5)
     with pytest.raises(ValueError):

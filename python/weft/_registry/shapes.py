@@ -25,8 +25,13 @@ Axis: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"
 
 
 def is_index(x: object) -> TypeIs[SupportsIndex]:
-    """Return whether `x` is one integer, of any class; a protocol's `isinstance` takes microseconds to say so."""
-    return x.__class__ is int or (x.__class__ is not tuple and hasattr(type(x), "__index__"))
+    """Return whether `x` is one integer, of any class; a protocol's `isinstance` takes microseconds to say so.
+
+    Arrays have the method, too: those with axes are sequences.
+    """
+    return x.__class__ is int or (
+        x.__class__ is not tuple and hasattr(type(x), "__index__") and not getattr(x, "ndim", 0)
+    )
 
 
 def as_index(value: SupportsIndex, name: str) -> int:
@@ -52,10 +57,7 @@ def as_shape(shape: AnyShape) -> Shape:
     try:
         if is_index(shape):
             return (operator.index(shape),)
-    except TypeError:  # an array of several lengths has the method, and is no number
-        pass
-    try:
-        return tuple([operator.index(n) for n in cast("Sequence[SupportsIndex]", shape)])
+        return tuple([operator.index(n) for n in shape])
     except TypeError:
         raise ArgumentTypeError(
             f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {brief(shape)}"
