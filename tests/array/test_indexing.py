@@ -316,3 +316,27 @@ def test_take_along_axis_checks() -> None:
         weft.take_along_axis(x, x, axis=5)
     with pytest.raises(IndexError):
         weft.take_along_axis(x, x).wait_to_read()
+
+
+@pytest.mark.parametrize(
+    "positions", [([0, 2], [1, 3]), ([True, False, True], [3]), ([], [1]), ([1], [0, 1], [2])], ids=str
+)
+def test_ix(positions: tuple[list[Any], ...]) -> None:
+    expected = np.ix_(*positions)
+    given = [A(each) if each else each for each in positions]
+    for made in (weft.ix_(*positions), weft.ix_(*given)):
+        assert [(each.tolist(), each.dtype, each.shape) for each in made] == [
+            (each.tolist(), each.dtype, each.shape) for each in expected
+        ]
+
+
+def test_ix_does_not_look_at_integers() -> None:
+    found = weft.program(lambda x, rows: x[weft.ix_(rows, rows)])(A(cube()[0]), A([0, 1]))  # raises at values
+    np.testing.assert_array_equal(found.numpy(), cube()[0][:2, :2])
+
+
+def test_ix_checks() -> None:
+    with pytest.raises(ValueError, match="1 dimensional"):
+        weft.ix_([[1]])
+    with pytest.raises(TypeError, match="of symbols"):
+        weft.ix_(weft.symbol.Variable("x"), [1])

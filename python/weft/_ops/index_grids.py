@@ -51,12 +51,27 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
     NDArray([[2, 4],
              [7, 9]])
     """
-    engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
-    made = tuple(
-        wrap(each.copy(), engine, own=True) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args))
-    )
+    if any(map(is_symbol, args)):
+        raise ArgumentTypeError(
+            "ix_() takes arrays, as it asks for their dtypes: of symbols i and j, write x[i[:, None], j]"
+        )
+    engine = engine_of(*args)
+    made = tuple(_lying_along(at, len(args), x, as_array(x, engine=engine)) for at, x in enumerate(args))
     hear_nothing("ix_", args, made)
     return made
+
+
+def _lying_along(at: int, ndim: int, given: ArrayLike, x: NDArray) -> NDArray:
+    """Return positions `x`, made of what was `given`, along one of so many axes, those of bool as the indices of true elements."""
+    if x.ndim != 1:
+        raise ArgumentValueError("Cross index must be 1 dimensional")
+    if x.dtype.kind == "b":
+        x = wrap(np.flatnonzero(values(x)), x.engine, own=True)
+    elif x.size == 0 and not isinstance(given, NDArray | np.ndarray):
+        x = as_array([], dtype=_INDEX, engine=x.engine)  # of an empty list: NumPy's default would be float64
+    shape, strides = [1] * ndim, [0] * ndim
+    shape[at], strides[at] = x.size, x.strides[0]
+    return view(x, shape, strides)
 
 
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[NDArray]:
