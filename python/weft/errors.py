@@ -112,7 +112,7 @@ class ArgumentDivisionError(WeftError, ZeroDivisionError):
 
 
 class LinAlgError(ArgumentValueError, np.linalg.LinAlgError):
-    """A matrix is none that the function takes: singular, not positive definite. It is also `numpy.linalg.LinAlgError`.
+    """A matrix is none that the function takes: singular, not square, not positive definite. It is also `numpy.linalg.LinAlgError`.
 
     Examples
     --------

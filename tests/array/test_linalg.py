@@ -179,9 +179,12 @@ def test_shapes_are_checked_at_the_call() -> None:
     rectangle, vector = weft.zeros((2, 3)), weft.zeros(3)
     for name in ("cholesky", "det", "inv", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"):
         for refused in (rectangle, vector):
-            with pytest.raises(ValueError, match=rf"\({refused.shape[0]},"):
+            with pytest.raises(np.linalg.LinAlgError, match=rf"\({refused.shape[0]},"):
                 getattr(linalg, name)(refused)
-    for name in ("svd", "svdvals", "qr", "pinv", "matrix_rank", "matrix_norm", "diagonal", "trace"):
+    for name in ("svd", "svdvals", "qr", "pinv"):
+        with pytest.raises(np.linalg.LinAlgError, match=r"\(3,\)"):
+            getattr(linalg, name)(vector)
+    for name in ("matrix_rank", "matrix_norm", "diagonal", "trace"):
         with pytest.raises(ValueError, match=r"\(3,\)"):
             getattr(linalg, name)(vector)
     for call in (

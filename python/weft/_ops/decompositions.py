@@ -14,7 +14,7 @@ from weft._registry.brief import brief
 from weft._registry.defaults import state
 from weft._registry.gradients import no_gradient
 from weft._registry.op import group, register_op
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError, LinAlgError
 
 if TYPE_CHECKING:
     from weft._call.calls import DType, Elements
@@ -42,16 +42,16 @@ def _complex(dtype: DType) -> DType:
 
 
 def _matrix(name: str, x: Aval) -> tuple[Shape, int, int]:
-    """Return the shape of the stack, and that of its matrices; ValueError if `x` has no matrices."""
+    """Return the shape of the stack, and that of its matrices; LinAlgError if `x` has no matrices."""
     if len(x.shape) < 2:  # a matrix has two axes
-        raise ArgumentValueError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
+        raise LinAlgError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 
 def _square(name: str, x: Aval) -> tuple[Shape, int]:
     stack, m, n = _matrix(name, x)
     if m != n:
-        raise ArgumentValueError(f"{name} takes square matrices, got shape {x.shape}")
+        raise LinAlgError(f"{name} takes square matrices, got shape {x.shape}")
     return stack, n
 
 
