@@ -124,3 +124,23 @@ def test_a_program_sorts_long_vectors() -> None:
     for seed in (1, 2):
         x = np.random.default_rng(seed).standard_normal(20_000)
         agree(ordered(weft.asarray(x)), np.sort(x * 2.0))
+
+
+@pytest.mark.parametrize("kind", ["stable", "mergesort", "Stable", "merge"])
+def test_kinds_of_stable_sorts(kind: str) -> None:
+    x = np.random.default_rng(0).integers(0, 4, 500)
+    found = weft.argsort(weft.asarray(x), kind=kind)  # type: ignore[call-arg] # NumPy's name
+    np.testing.assert_array_equal(found.numpy(), np.argsort(x, kind=kind))
+
+
+@pytest.mark.parametrize("kind", ["foo", ""])
+def test_other_kinds_of_sorts_are_refused(kind: str) -> None:
+    x = weft.asarray([2, 1])
+    for call in (
+        lambda: weft.sort(x, kind=kind),  # type: ignore[call-arg] # NumPy's name
+        lambda: weft.argsort(x, kind=kind),  # type: ignore[call-arg] # NumPy's name
+        lambda: np.sort(x, kind=kind),
+        lambda: x.sort(kind=kind),
+    ):
+        with pytest.raises(ValueError, match="the kind of a sort"):
+            call()

@@ -30,7 +30,7 @@ from weft._ops.indexing import take
 from weft._ops.manipulation import is_first_fastest
 from weft._ops.parts import imag, real
 from weft._ops.rounding import round as rounded
-from weft._ops.sorting import sort_stably, sort_values
+from weft._ops.sorting import is_stable, sort_stably, sort_values
 from weft._registry.avals import as_dtype
 from weft._registry.op import get_op
 from weft._registry.shapes import AnyShape, as_shape, axis_index, is_index
@@ -295,7 +295,7 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
     """
     check_writable(self)
     at = axis_index(axis, self.ndim)
-    stable = stable if kind is None else kind in ("stable", "mergesort")
+    stable = stable if kind is None else is_stable(kind)
     if tape_hears((self,)):
         from weft._ops.sorting import sort as sorted_copy  # noqa: PLC0415 - the method has its name
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft._core import ArrayFunction
 from weft._numpy.names import original, signature_of
+from weft._ops.sorting import is_stable
 from weft._registry.sieve import sifted
 from weft._registry.symbol_hook import UnknownFactError, deferred, deferring
 
@@ -28,7 +29,6 @@ _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 _RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol"}
 #: Values of NumPy's `order` that are taken here: elements of new arrays lie in C order.
 _ORDERS = (None, "C", "K", "A")
-_STABLE = frozenset(["stable", "mergesort"])
 
 
 def completed(room: str, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _by_name(bound: inspect.BoundArguments, ours: inspect.Signature) -> tuple[li
             named.update(value)
         elif value is _NO_VALUE or _is_default(value, parameter.default) or (name == "order" and value in _ORDERS):
             continue
-        elif name == "kind" and "stable" in keywords:
-            named["stable"] = value in _STABLE
+        elif name == "kind" and "stable" in keywords and isinstance(value, str):
+            named["stable"] = is_stable(value)
         elif name in keywords or name in places[len(positional) :]:
             if name in places and places.index(name) == len(positional) and not named:
                 positional.append(value)

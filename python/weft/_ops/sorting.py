@@ -77,6 +77,23 @@ def _is_zero(x: Elements) -> Elements:
     return found
 
 
+def is_stable(kind: str) -> bool:
+    """Return whether a sort of this kind is stable; the kinds are NumPy's, which knows them by their first letters.
+
+    Examples
+    --------
+    >>> from weft._ops.sorting import is_stable
+    >>> is_stable("mergesort"), is_stable("quicksort")
+    (True, False)
+    """
+    first = kind[:1].lower()
+    if first not in {"q", "h", "m", "s"}:
+        raise ArgumentValueError(
+            f"the kind of a sort is 'quicksort', 'heapsort', 'mergesort' or 'stable', not {kind!r}"
+        )
+    return first in {"m", "s"}
+
+
 def sort_values(x: Elements, axis: int) -> None:
     """Sort in place, equal elements in any order."""
     if x.dtype == np.float16:  # besides NaN and signed zeros, NumPy leaves some of them out of place
