@@ -87,7 +87,7 @@ def test_nested_arrays() -> None:
 
 
 def test_bad_values() -> None:
-    for value in ("text", ["a"], [None], np.array(None), np.zeros(1, "M8[s]")):
+    for value in ("text", ["a"], np.array(None), np.zeros(1, "M8[s]")):
         with pytest.raises(TypeError, match="no arrays of dtype"):
             weft.asarray(value)
     with pytest.raises(TypeError, match="no arrays of dtype"):
@@ -205,6 +205,9 @@ def test_arange_checks() -> None:
         ((i for i in range(3)), "of the class generator: write list(x)"),
         (Fraction(1, 2), "of the class Fraction: write float(x)"),
         (object(), "of the class object: write its numbers"),
+        ([1.0, None], "of None: write weft.nan"),
+        ([[1, Fraction(1, 2)]], "of the class Fraction: write float(x)"),
+        ([1.0, 2**64], "of an integer of more than 64 bits: write float(x)"),
     ],
     ids=lambda x: type(x).__name__,
 )

@@ -26,6 +26,8 @@ Operand: TypeAlias = "NDArray | bool | int | float | complex"
 
 _OPERANDS = frozenset([NDArray, bool, int, float, complex])
 _FRESH = frozenset([bool, int, float, complex, list, tuple])
+#: Stands for an integer that is too long for all dtypes.
+_TOO_LONG = object()
 
 
 def engine_of(*arrays: object) -> Engine:
@@ -130,19 +132,22 @@ def _meet(x: np.ndarray[Any, Any]) -> None:
 
 def _native(found: np.ndarray[Any, Any], x: Any) -> DType:
     """Return the dtype of NumPy's array of `x` in native byte order; ArgumentTypeError if arrays cannot have it."""
-    if found.dtype.kind == "O" and found.ndim == 0 and not isinstance(x, int | np.ndarray | np.generic):
-        raise ArgumentTypeError(_no_array(x))
+    if found.dtype.kind == "O" and not isinstance(x, np.ndarray | np.generic):
+        others = (each for each in found.flat if not isinstance(each, int | float | complex | np.generic))
+        raise ArgumentTypeError(_no_array(next(others, _TOO_LONG)))
     return as_dtype(found.dtype.newbyteorder("="))
 
 
 def _no_array(x: Any) -> str:
     """Return the message about an object that NumPy takes for one element, and what to write instead."""
     kind: str = type(x).__name__
+    if x is _TOO_LONG:
+        return "no array can be made of an integer of more than 64 bits: write float(x)"
     if x is None:
         return "no array can be made of None: write weft.nan for a missing number"
     if isinstance(x, Mapping):
         instead = "list(x.values())"
-    elif isinstance(x, Iterable):
+    elif isinstance(x, Iterable) and not isinstance(x, str | bytes):
         instead = "list(x)"
     else:
         instead = "float(x)" if hasattr(x, "__float__") else "its numbers, as a list or a NumPy array"
