@@ -404,6 +404,9 @@ def test_functions_that_write() -> None:
     same(x, host)
     np.copyto(host, x * 2.0)
     same(x * 2.0, host)
+    with pytest.warns(np.exceptions.ComplexWarning):
+        np.copyto(x, X * 2j, casting="unsafe")
+    same(x, np.zeros_like(X))
     np.copyto(x, 7)
     same(x, np.full_like(X, 7.0))
     with pytest.raises(ValueError, match="broadcast"):

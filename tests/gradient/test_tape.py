@@ -213,6 +213,16 @@ def test_sorting_in_place_and_filling() -> None:
     assert weft.grad(f)(weft.asarray([3.0, 1.0, 2.0])).tolist() == [3.0, 1.0, 0.0]
 
 
+def test_copyto_of_numpys_has_a_gradient() -> None:
+    def f(x: Any) -> Any:
+        y = x * 3
+        np.copyto(y[:2], x[1:] * 2)
+        np.copyto(y[1:2], np.ones(1))
+        return weft.sum(y * weft.asarray([1.0, 2.0, 4.0]))
+
+    assert weft.grad(f)(weft.asarray([3.0, 1.0, 2.0])).tolist() == [0.0, 2.0, 12.0]
+
+
 def test_overwriting_what_was_saved_names_both_lines() -> None:
     x = _leaf(1.0, 2.0)
     h = x * x
@@ -253,6 +263,8 @@ def test_leaves_stay_as_they_are_but_in_no_grad() -> None:
         w += 1
     with pytest.raises(GradientError, match="no_grad"):
         w[:1] = 0.0
+    with pytest.raises(GradientError, match="no_grad"):
+        np.copyto(w, 0.0)
     with autograd.no_grad():
         w += 1
     assert w.tolist() == [2.0, 3.0]
