@@ -138,6 +138,9 @@ STATEMENTS = [
     "x.flat[[0, -1]] = [1.5, 2.5]",
     "x.flat[x.ravel() > 2] = 0.0",
     "v.partition(2); v.sort(kind='stable')",
+    "part = x.flat[1:4]; part += 100.0",
+    "part = x.T.flat[1:4]; part += 100.0",
+    "one = x.flat[1]; one += 100.0",
     "x.view('int64')[0, 0] = 0",
     "x.sort(0, 'stable')",
 ]

@@ -37,8 +37,9 @@ class Flat:
         return self._array.size
 
     def __getitem__(self, key: Any) -> NDArray:
-        """Return elements, as a copy where NumPy makes one."""
-        return ravel(self._array)[key]
+        """Return elements, a copy of them as in NumPy."""
+        found = ravel(self._array)[key]
+        return found.copy() if found._shares_buffer(self._array) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Push a write of elements, without waiting."""
