@@ -150,15 +150,16 @@ def test_an_unknown_suffix_is_refused(tmp_path: Path, call: Callable[[Path], obj
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
-def test_the_mode_is_that_of_any_new_file_or_of_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "x.npz"
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_the_mode_is_that_of_any_new_file_or_of_the_old_one(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
     weft.save(path, x=weft.zeros(1))
     (tmp_path / "plain").touch()
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
     path.chmod(0o640)
     weft.save(path, x=weft.ones(1))
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    link = tmp_path / "link.npz"
+    link = tmp_path / f"link{suffix}"
     link.symlink_to(path)
     weft.save(link, x=weft.zeros(2))
     assert link.is_symlink()

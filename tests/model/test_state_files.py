@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import stat
+import sys
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +70,20 @@ def test_training_goes_on_where_it_was_saved(tmp_path: Path, optimizer: Any) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["net"]
     net.save_states(tmp_path / "net")  # in place of the other
     assert other.load_states(tmp_path / "net") == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
+def test_the_mode_of_a_file_is_that_of_any_new_file_or_of_the_old_one(tmp_path: Path) -> None:
+    net, _, _ = make()
+    (tmp_path / "plain").touch()
+    path, link = tmp_path / "net", tmp_path / "link"
+    net.save_states(path)
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    path.chmod(0o640)
+    link.symlink_to(path)
+    net.save_states(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_a_file_loads_without_an_optimizer(tmp_path: Path) -> None:

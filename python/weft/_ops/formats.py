@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import struct
 import tokenize
 import zipfile
@@ -83,7 +84,7 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, NDArray | npt.Array
             ready[name] = shown._storage()
         else:
             ready[name] = host_array(array, copy=None)
-    with _replacing(place) as draft:
+    with replacing(place) as draft:
         if kind == ".npz":
             _write_npz(draft, ready)
         else:
@@ -122,8 +123,20 @@ def _bad_name(name: str) -> str | None:
 
 
 @contextmanager
-def _replacing(place: Path) -> Generator[Path]:
-    """Give the path of a draft, which takes its place if the block succeeds and vanishes if it does not."""
+def replacing(place: Path) -> Generator[Path]:
+    """Give the path of a draft, which takes its place if the block succeeds and vanishes if it does not.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from weft._ops.formats import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = pathlib.Path(folder, "x")
+    ...     with replacing(place) as draft:
+    ...         written = draft.write_text("whole")
+    ...     place.read_text()
+    'whole'
+    """
     draft = place.with_name(f".{place.name[:64]}.{secrets.token_hex(8)}")
     # Not tempfile: its files are private to the user, and the umask decides a new file's mode.
     try:
@@ -134,9 +147,11 @@ def _replacing(place: Path) -> Generator[Path]:
     try:
         if place.exists():
             shutil.copymode(place, draft)
+        mode = stat.S_IMODE(draft.stat().st_mode)
         yield draft
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
+        draft.chmod(mode)  # the package safetensors puts a private file of its own in the draft's place
         draft.replace(place)
     except BaseException:
         with suppress(OSError):

@@ -10,7 +10,6 @@ import errno
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._ops.formats import replacing
 from weft.errors import ArgumentTypeError, ArgumentValueError, StateFileError
 
 if TYPE_CHECKING:
@@ -85,18 +85,12 @@ def write(path: str | os.PathLike[str], groups: dict[str, Arrays], plain: dict[s
         raise ArgumentTypeError(
             f"a state file holds arrays, numbers, strings, lists and dicts of them: {error}"
         ) from error
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder to save states in", str(target.parent))
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_HEAD, text)
-            archive.writestr(_ARRAYS, _npz(arrays))
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(target) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_HEAD, text)
+        archive.writestr(_ARRAYS, _npz(arrays))
 
 
 def _npz(arrays: Arrays) -> bytes:
