@@ -67,6 +67,24 @@ def test_several_results_and_none() -> None:
     assert x.tolist() == [6, 7]
 
 
+@pytest.mark.parametrize("operands", [(3.0,), ([1.0, 2.0], 3.0)], ids=["plain", "with a number"])
+def test_a_computation_that_returns_its_result_is_refused(operands: tuple[object, ...]) -> None:
+    @register_op(f"test_returns_{len(operands)}", infer=like_first)
+    def twice(_out: np.ndarray, x: np.ndarray, *_: object) -> np.ndarray:
+        return np.atleast_1d(x) * 2
+
+    with pytest.raises(TypeError, match=r"writes to the arrays that it is given first, as in out\[\.\.\.\] = x \* 2"):
+        twice(*operands).wait_to_read()
+
+
+def test_a_computation_may_return_the_arrays_that_it_was_given() -> None:
+    @register_op("test_returns_its_own", infer=lambda x: (x, x), nout=2)
+    def both(one: np.ndarray, other: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        return np.negative(x, out=one), np.copyto(other, x) or other[:1]
+
+    assert [each.tolist() for each in both([1, 2])] == [[-1, -2], [1, 2]]
+
+
 def test_an_op_with_a_ufunc_uses_its_loops_and_its_own_computation_elsewhere() -> None:
     called = []
 

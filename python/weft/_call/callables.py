@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,20 @@ def _run_plainly(
 ) -> None:
     """Compute from arrays alone, with views in the order that `compute` takes."""
     with np.errstate(all="ignore"):
-        compute(*views, **attributes)
+        returned = compute(*views, **attributes)
+    if returned is not None:
+        _check_returned(returned, views)
+
+
+def _check_returned(returned: object, views: tuple[Any, ...]) -> None:
+    """Refuse a new array as the answer of a compute: it was to write to the ones that it was given."""
+    made: tuple[object, ...] = returned if isinstance(returned, tuple) else (returned,)
+    for each in made:
+        if isinstance(each, np.ndarray) and each.size and not any(np.may_share_memory(each, view) for view in views):
+            raise ArgumentTypeError(
+                "the function of an op writes to the arrays that it is given first, as in out[...] = x * 2, and this one "
+                f"returned a new array of shape {each.shape}"
+            )
 
 
 def _run_compute(
@@ -107,4 +121,6 @@ def _run_compute(
     changed, ins = iter(views[nout : nout + _mutated]), iter(views[nout + _mutated :])
     args = [next(ins) if each is _ARRAY else next(changed) if each is _MUTATED else each for each in template]
     with np.errstate(all="ignore"):
-        compute(*views[:nout], *args, **attributes)
+        returned = compute(*views[:nout], *args, **attributes)
+    if returned is not None:
+        _check_returned(returned, views)
