@@ -85,6 +85,19 @@ def test_a_computation_may_return_the_arrays_that_it_was_given() -> None:
     assert [each.tolist() for each in both([1, 2])] == [[-1, -2], [1, 2]]
 
 
+def test_an_operand_that_is_changed_is_an_ndarray() -> None:
+    @register_op("test_changes", infer=lambda x: Aval((), x.dtype), mutates=[0])
+    def changes(total: np.ndarray, x: np.ndarray) -> None:
+        x += 1
+        total[...] = x.sum()
+
+    x = weft.asarray([1.0, 2.0])
+    assert (changes(x).item(), x.tolist()) == (5.0, [2.0, 3.0])
+    for other in (np.ones(2), [1.0, 2.0], 1.0):
+        with pytest.raises(TypeError, match=r"changes its operand 0, .* would change a copy"):
+            changes(other)
+
+
 def test_an_op_with_a_ufunc_uses_its_loops_and_its_own_computation_elsewhere() -> None:
     called = []
 

@@ -67,6 +67,8 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
     NDArray([2, 3])
     """
     try:
+        if op.mutates:
+            _check_mutated(op, arrays)
         given = operands.coerce(arrays, out, some_array=op.ufunc is not None or op._prepare is not None)
         if given is not arrays:
             return call(op, *given, out=out, engine=engine, **attributes)
@@ -76,6 +78,16 @@ def carry(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: Any,
         if refusal is error:
             raise
         raise refusal from error
+
+
+def _check_mutated(op: Op, arrays: tuple[Any, ...]) -> None:
+    """Refuse operands of which the op would change a copy that nobody sees."""
+    for at in op.mutates:
+        if at < len(arrays) and not isinstance(arrays[at], NDArray):
+            raise ArgumentTypeError(
+                f"op {op.name!r} changes its operand {at}, and this one is of the class {type(arrays[at]).__name__}, of which it "
+                "would change a copy: give it an NDArray"
+            )
 
 
 def _carried(
