@@ -343,6 +343,30 @@ def test_values_are_not_to_be_had(asks: Any) -> None:
     assert "vmap" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.array_equal(x, x),
+        lambda x: np.sort(x),
+        lambda x: np.linalg.norm(x),
+        lambda x: np.where(x > 0, x, 0.0),
+        lambda x: np.concatenate([np.ones(2), x]),
+        lambda x: np.stack([weft.ones(3), x]),
+        lambda x: np.einsum("i,i", x, x),
+        lambda x: np.sum(x, 0) + np.ndim(x) + np.size(x) + len(np.shape(x)),
+    ],
+)
+def test_functions_of_numpys_are_wefts(function: Any) -> None:
+    x = array(4, 3)
+    wanted = weft.stack([weft.asarray(function(row)) for row in x.numpy()])
+    same(weft.vmap(function)(x), wanted)
+
+
+def test_functions_that_numpy_alone_has_are_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"vmap\(<lambda>\) .* has no values for unwrap\(\) of NumPy's"):
+        weft.vmap(lambda x: np.unwrap(x))(array(4, 3))
+
+
 def test_writes_are_refused() -> None:
     def writes(x: Any) -> Any:
         x[0] = 1.0

@@ -12,12 +12,14 @@ from weft._call.devices import device_of
 from weft._call.operands import as_array
 from weft._graph.indexing import indexed
 from weft._graph.operators import Operators
+from weft._numpy.arguments import adapt
+from weft._numpy.names import namesake
 from weft._registry.levels import Examples, held
 from weft._registry.op import get_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from weft._core import Engine
     from weft._engine.labels import Device
@@ -97,6 +99,22 @@ class Example(Examples, Operators):
         if method != "__call__" or kwargs:
             return NotImplemented
         return call(get_op(ufunc.__name__), *operands)
+
+    def __array_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Call weft's function of the same name for one of NumPy's, some of which take an error of values for an answer."""
+        own = namesake(func)
+        adapted = None if own is None else adapt(func, own, args, kwargs)
+        if own is None or adapted is None:
+            raise ArgumentTypeError(
+                f"{self._said()} has no values for {func.__name__}() of NumPy's: compute with weft's functions"
+            )
+        return own(*adapted[0], **adapted[1])
 
     def __len__(self) -> int:
         """Return the length of the first axis of one example."""
