@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.operands import is_host, listed
 from weft._core import NDArray
 from weft.errors import ArgumentTypeError
 
@@ -100,9 +101,8 @@ def _run_plainly(
 
 def _check_returned(returned: object, views: tuple[Any, ...]) -> None:
     """Refuse a new array as the answer of a compute: it was to write to the ones that it was given."""
-    made: tuple[object, ...] = returned if isinstance(returned, tuple) else (returned,)
-    for each in made:
-        if isinstance(each, np.ndarray) and each.size and not any(np.may_share_memory(each, view) for view in views):
+    for each in listed(returned):
+        if is_host(each) and each.size and not any(np.may_share_memory(each, view) for view in views):
             raise ArgumentTypeError(
                 "the function of an op writes to the arrays that it is given first, as in out[...] = x * 2, and this one "
                 f"returned a new array of shape {each.shape}"
