@@ -247,6 +247,21 @@ def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScrip
     assert "script.py" in done.stderr or ".py:" in done.stderr
 
 
+def test_a_failure_is_told_though_the_time_at_exit_runs_out(script: RunScript) -> None:
+    source = """
+    engine.push(lambda: 1 / 0, (), (x,), name="divide")
+    while not x.is_ready(): pass
+    tokens = []
+    engine.push_async(tokens.append, name="lent")
+    while not tokens: pass
+    """
+    done = script(HEAD + source, WEFT_EXIT_TIMEOUT="0")
+    assert done.returncode == 1
+    assert "op 'divide' pushed at" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert "left unfinished: op 'lent'" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.Popen[str]) -> None:

@@ -125,8 +125,8 @@ def _running(engine: Engine) -> str:
 async def wait_async(*objs: object) -> None:
     """Wait in asyncio until every task pushed so far that changes `objs` is done, without blocking the event loop.
 
-    Arrays can be awaited one by one, too, and `asyncio.gather` takes them. `asyncio.wait` takes tasks alone:
-    `asyncio.create_task` makes one of what this function returns.
+    Arrays, variables and handles can be awaited one by one, too, and `asyncio.gather` takes them. `asyncio.wait` takes tasks
+    alone: `asyncio.create_task` makes one of what this function returns.
 
     Parameters
     ----------

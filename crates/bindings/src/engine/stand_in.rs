@@ -24,7 +24,7 @@ impl StandIn {
     fn new(py: Python<'_>, variable: Option<&Bound<'_, Variable>>) -> PyResult<Self> {
         if let Some(variable) = variable {
             let own = variable.get();
-            own.owner(py).inner.is_done(&own.inner).map_err(|error| errors::raised(py, error))?;
+            own.engine(py).get().inner.is_done(&own.inner).map_err(|error| errors::raised(py, error))?;
         }
         let held = HELD.with_borrow_mut(|held| {
             if let Some(held) = held.upgrade() {

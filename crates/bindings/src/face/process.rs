@@ -122,6 +122,13 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
             }
         }
     }
+    // What has failed is told first: the ops that are dropped fail, too.
+    let failures = py.detach(|| engine.take_failures());
+    let told = !failures.is_empty();
+    if told {
+        let error = EngineError::ManyFailed(failures);
+        report(py, errors::raised(py, error));
+    }
     let before = py.detach(|| engine.stats()).cancelled;
     // Ops that run cannot be stopped: the process does not wait for them any longer.
     let closed = py.detach(|| {
@@ -138,7 +145,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     let dropped = stats.cancelled - before + waiting;
     let rest = if begun.is_empty() { String::new() } else { format!(" and left unfinished: {}", begun.join(", ")) };
     say(py, &format!("weft: {} dropped {dropped} ops at exit{rest}", engine.name()));
-    interrupt.map_or(Ok(false), Err)
+    interrupt.map_or(Ok(told), Err)
 }
 
 /// The ops that have begun and not ended, with the lines that pushed them.
