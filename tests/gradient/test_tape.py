@@ -127,6 +127,58 @@ def test_writes_through_views_have_gradients() -> None:
             assert found[index].item() == pytest.approx((plain(*moved[0]) - plain(*moved[1])) / 2e-6, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda y: y.view(),
+        lambda y: y.view("complex128").real,
+        lambda y: y.view("complex128").view("float64"),
+        lambda y: weft.array(y, ndmin=3),
+        lambda y: weft.array(y, ndmin=3, copy=False),
+        lambda y: weft.from_dlpack(y),
+    ],
+)
+def test_views_of_results_have_their_gradients(view: Any) -> None:
+    x = np.array([0.3, -0.7, 1.1, 0.4])
+
+    def f(x: Any) -> Any:
+        y = view(x * x)
+        return (y * weft.arange(1.0, y.size + 1)).sum()
+
+    gradient = weft.grad(f)
+    slopes = [(f(weft.asarray(x + h)) - f(weft.asarray(x - h))).item() / 2e-6 for h in np.eye(4) * 1e-6]
+    assert gradient(x).numpy() == pytest.approx(slopes)
+    second = weft.grad(lambda x: gradient(x).sum())(x)
+    assert second.numpy() == pytest.approx(slopes / x)
+
+
+def test_pairs_of_numbers_are_complex_ones_to_gradients_also_where_they_are_written() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1.0
+        z = y.view("complex128")
+        z *= 1j  # turns (a, b) to (-b, a)
+        y[0] *= 5
+        return (y * weft.asarray([1.0, 2.0, 3.0, 4.0])).sum()
+
+    assert weft.grad(f)(weft.ones(4)).tolist() == [2.0, -5.0, 4.0, -3.0]
+
+
+@pytest.mark.parametrize("made", [lambda x: x.view("float32"), lambda x: (x * 2).view("float32")])
+def test_bytes_that_are_read_as_other_numbers_have_no_gradient(made: Any) -> None:
+    with pytest.raises(GradientError, match="view"):
+        weft.grad(lambda x: made(x).sum())(weft.ones(2))
+
+
+def test_memory_that_was_written_as_other_numbers_has_no_gradient() -> None:
+    def f(x: Any) -> Any:
+        z = weft.zeros(2)
+        z.view("float32")[:2] = x
+        return z.sum()
+
+    with pytest.raises(GradientError, match="float64 shows memory that was written as elements of float32"):
+        weft.grad(f)(weft.ones(2, "float32"))
+
+
 def test_writes_have_second_derivatives() -> None:
     def f(x: Any) -> Any:
         z = x * x

@@ -29,6 +29,7 @@ from weft._ops.dtypes import astype
 from weft._ops.indexing import take
 from weft._ops.manipulation import is_first_fastest
 from weft._ops.parts import imag, real
+from weft._ops.patches import hear_view
 from weft._ops.rounding import round as rounded
 from weft._ops.sorting import is_stable, sort_stably, sort_values
 from weft._registry.avals import as_dtype
@@ -256,12 +257,10 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None, *lengths: object) -
         raise ArgumentTypeError(
             f"view() takes a dtype, and {given} was given: for another shape write x.reshape({given})"
         )
-    if dtype is None:
-        return view(self, self.shape, self.strides)
-    wanted = as_dtype(dtype)
+    wanted = self.dtype if dtype is None else as_dtype(dtype)
     shape, strides = self.shape, self.strides
     if wanted.itemsize == self.itemsize:
-        return view(self, shape, strides, 0, wanted)  # with its elements in the same places
+        return _viewed(self, shape, strides, wanted)  # with its elements in the same places
     if not shape or (shape[-1] > 1 and strides[-1] != self.itemsize):
         raise ArgumentValueError(
             f"a view as {wanted} of {self.dtype} needs a last axis with one element after the other: the shape is "
@@ -275,7 +274,14 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None, *lengths: object) -
     shape, strides = (*shape[:-1], count), (*strides[:-1], wanted.itemsize)
     if self._elsewhere and wanted.itemsize > self.itemsize:
         backend_of(self).check_view(self._offset, shape, strides, wanted)
-    return view(self, shape, strides, 0, wanted)
+    return _viewed(self, shape, strides, wanted)
+
+
+def _viewed(x: NDArray, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
+    result = view(x, shape, strides, 0, dtype)
+    if x._heard:
+        hear_view(x, result)
+    return result
 
 
 def __round__(self: NDArray, ndigits: SupportsIndex | None = None) -> NDArray:

@@ -19,7 +19,7 @@ from weft._call.filling import fill, filling_loop
 from weft._call.operands import ArrayLike, as_array, engine_of, host_array
 from weft._call.scalars import element
 from weft._call.views import view
-from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
+from weft._core import NDArray, fresh_copy, fresh_filled, tape_hear_view, tape_hears, wrap
 from weft._ops.dtypes import astype
 from weft._registry.avals import as_dtype, scalar_dtype
 from weft._registry.levels import Examples, is_examples
@@ -146,7 +146,15 @@ def array(
     """
     found = asarray(obj, dtype=dtype, device=device, copy=copy, engine=engine)
     missing = as_index(ndmin, "ndmin") - found.ndim
-    return found if missing <= 0 else view(found, (1,) * missing + found.shape, (0,) * missing + found.strides)
+    return found if missing <= 0 else _shown(found, (1,) * missing + found.shape, (0,) * missing + found.strides)
+
+
+def _shown(x: NDArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray:
+    """Return a view of all elements of `x`, in their order."""
+    result = view(x, shape, strides)
+    if x._heard:
+        tape_hear_view(get_op("reshape"), x, result, {"shape": shape})
+    return result
 
 
 def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) -> NDArray:
@@ -181,7 +189,7 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     """
     where = as_device(device)
     if isinstance(x, NDArray):
-        return astype(x, x.dtype, device=device) if copy else view(x, x.shape, x.strides)
+        return astype(x, x.dtype, device=device) if copy else _shown(x, x.shape, x.strides)
     if adopter_of(x) is not None:
         return asarray(x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__"):

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._call.devices import device_of
+from weft._call.listening import hear_nothing
 from weft._call.views import view
 from weft._core import NDArray, tape_hear_view, tape_patch
+from weft._cuda.launch import PARTS
 from weft._ops.creation import zeros
 from weft._ops.reductions import sum as total
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
+from weft._registry.shapes import contiguous_strides
+from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
@@ -44,6 +48,11 @@ def _rule(node: Any, grads: Any) -> Any:
     """Lay the gradient out like the memory: the last write takes its part first, and leaves zeros there."""
     g = grads[0]
     nbytes, layout, places = (node.attributes[name] for name in ("nbytes", "layout", "pieces"))
+    for place in places:
+        if _numbers(place[3]) != _numbers(layout[3]):
+            raise GradientError(
+                f"an array of dtype {layout[3]} shows memory that was written as elements of {place[3]}: bytes have no gradient"
+            )
     unit: DType = (
         layout[3] if layout[3].kind == "c" else max((place[3] for place in (layout, *places)), key=lambda d: d.itemsize)
     )
@@ -90,6 +99,24 @@ def _view_rule(node: Any, grads: Any) -> Any:
     memory = zeros(x.shape, x.dtype, device=device_of(grads[0]), engine=grads[0].engine)
     _at(memory, node.attributes["place"])[...] = grads[0]
     return (memory,)
+
+
+def hear_view(x: NDArray, result: NDArray) -> None:
+    """Note that `result` shows the elements of `x` as those of another dtype: complex numbers as pairs of real ones, or back.
+
+    Other dtypes read bytes as what they are not: a request for a gradient raises.
+    """
+    if _numbers(x.dtype) != _numbers(result.dtype):
+        hear_nothing("view", (x,), (result,))
+        return
+    shape, dtype = result.shape, result.dtype
+    place = (shape, contiguous_strides(shape, dtype.itemsize), 0, dtype)
+    tape_hear_view(get_op("tape.view"), x, result, {"nbytes": x.nbytes, "place": place})
+
+
+def _numbers(dtype: DType) -> DType:
+    """Return the dtype of the real numbers that elements consist of."""
+    return PARTS.get(dtype, dtype)
 
 
 tape_patch(get_op("tape.patch"))
