@@ -179,6 +179,20 @@ def test_memory_that_was_written_as_other_numbers_has_no_gradient() -> None:
         weft.grad(f)(weft.ones(2, "float32"))
 
 
+@pytest.mark.parametrize("of", [np.float64, np.complex128])
+def test_copies_by_numpy_have_gradients(of: Any) -> None:
+    def f(x: Any) -> Any:
+        z = weft.ones(4)
+        np.copyto(z[1:], x.astype(of), casting="unsafe")
+        return (z * weft.asarray([1.0, 2.0, 3.0, 4.0])).sum()
+
+    assert weft.grad(f)(weft.ones(3)).tolist() == [2.0, 3.0, 4.0]
+    w = _leaf(1.0, 2.0)
+    with pytest.raises(GradientError, match="would overwrite"):
+        np.copyto(w, 0.0)
+    assert w.tolist() == [1.0, 2.0]
+
+
 def test_writes_have_second_derivatives() -> None:
     def f(x: Any) -> Any:
         z = x * x

@@ -9,10 +9,11 @@ import numpy as np
 from weft._call.filling import assign
 from weft._call.operands import as_array, is_host
 from weft._call.outputs import check_writable
-from weft._core import NDArray
+from weft._core import NDArray, tape_hears
 from weft._numpy.arguments import adapt
 from weft._numpy.calls import compute_by_numpy, leaves
 from weft._numpy.names import namesake
+from weft._ops.parts import real
 from weft._registry.avals import SUPPORTED
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -72,8 +73,10 @@ def _is_plain_copy(dst: Any, src: Any, casting: Any = "same_kind", where: Any = 
         raise ArgumentTypeError(
             f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} by the rule {casting!r}"
         )
-    if source.dtype.kind == "c" and dst.dtype.kind not in "cb":
-        return False  # as asked for by casting="unsafe"; assignment would refuse
+    if source.dtype.kind == "c" and dst.dtype.kind not in "cb":  # as asked for by casting="unsafe"; assignment would refuse
+        if not ((dst._known or source._known) and tape_hears((dst, source))):
+            return False
+        source = real(source)
     if np.broadcast_shapes(source.shape, dst.shape) != dst.shape:
         raise ArgumentValueError(f"could not broadcast input array from shape {source.shape} into shape {dst.shape}")
     assign(dst, source)
