@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import threading
 import weakref
@@ -191,6 +192,20 @@ def test_copies_by_numpy_have_gradients(of: Any) -> None:
     with pytest.raises(GradientError, match="would overwrite"):
         np.copyto(w, 0.0)
     assert w.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_copies_of_results_have_their_gradients(duplicate: Any) -> None:
+    assert weft.grad(lambda x: (duplicate(x * x) * x).sum())(weft.asarray([1.0, 2.0])).tolist() == [3.0, 12.0]
+
+
+def test_a_deep_copy_of_an_array_that_requires_a_gradient_is_another_one() -> None:
+    w = _leaf(1.0, 2.0)
+    v = copy.deepcopy([w])[0]
+    found = autograd.gradients((w * v * v).sum())
+    assert found[v].tolist() == [2.0, 8.0]
+    assert found[w].tolist() == [1.0, 4.0]
+    assert not copy.deepcopy(weft.ones(2)).requires_grad
 
 
 def test_writes_have_second_derivatives() -> None:

@@ -7,6 +7,7 @@ NDArrays are in `numpy_functions` and `numpy_ufuncs`.
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy as np
 from weft._call.backends import backend_of
 from weft._call.devices import as_device, device_of, place
 from weft._call.operands import read_only
-from weft._core import NDArray, beside, copy_elements, wrap
+from weft._core import NDArray, Scope, tape_entry, tape_leaf, wrap
 from weft._engine.default import get_engine
 from weft._numpy.functions import __array_function__
 from weft._numpy.ufuncs import __array_ufunc__
+from weft._ops.dtypes import astype
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -151,11 +153,15 @@ def _unpickle(array: npt.NDArray[Any], device: str = "cpu") -> NDArray:
 
 def __copy__(self: NDArray) -> NDArray:
     """Return a new array of the same values, without waiting."""
-    result = beside(self, self.shape, self.dtype)
-    copy_elements(result, self)
-    return result
+    return astype(self, self.dtype)
 
 
 def __deepcopy__(self: NDArray, memo: dict[int, object]) -> NDArray:  # noqa: ARG001
-    """Return a new array of the same values, without waiting."""
-    return __copy__(self)
+    """Return a new array of the same values, without waiting; of one with `requires_grad`, one that requires it, too."""
+    found = tape_entry(self)
+    if found is None or found[0].leaf is None:
+        return __copy__(self)
+    with Scope(paused=True):
+        result = __copy__(self)
+    tape_leaf(result, weakref.ref(result), found[0].stores)
+    return result
