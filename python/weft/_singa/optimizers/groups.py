@@ -95,6 +95,10 @@ class ParamGroups(Optimizer):
     def lr(self, value: object) -> None:
         raise AttributeError(f'each group has a rate of its own: optimizer.groups["*"].lr = {value!r}')
 
+    def arrays(self) -> list[NDArray]:
+        """Return all arrays that a step changes, parameters apart: here and in all groups."""
+        return [*super().arrays(), *(array for optimizer in self.groups.values() for array in optimizer.arrays())]
+
     def get_states(self) -> dict[str, Any]:
         """Return the states for a file: the number of steps, and slots named by group."""
         states: dict[str, Any] = {"step_counter": float(self.step_counter.item())}
