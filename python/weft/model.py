@@ -51,7 +51,9 @@ from weft._singa.models.labels import HANDED, Handed, on_host
 from weft._singa.models.no_optimizer import NoOptimizer
 from weft._singa.models.running import Runs, in_mode, is_running
 from weft._singa.models.tensors import Tensor, as_results
+from weft._singa.optimizers.averages import EMA
 from weft._singa.optimizers.base import Optimizer
+from weft._singa.optimizers.gradients import GradientSum
 from weft._tape.modes import flag
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
 
@@ -236,7 +238,8 @@ class Model(Layer):
 
         A batch that fails, by a label out of range, say, fails all that is computed from it: the step's updates are skipped, and
         from then on every use of the parameters fails the same way. They have not been touched: this call makes them, the
-        optimizer's state and the states of layers the values again, as they were before the step. The step counts.
+        optimizer's state, the states of layers and what a `weft.opt.EMA` or a `weft.opt.GradientSum` among the attributes keeps
+        the values again, as they were before the step. The step counts, and so does a batch to the mean of gradients.
 
         Parameters
         ----------
@@ -287,6 +290,9 @@ class Model(Layer):
         arrays = list(self.get_states().values())
         for optimizer in self._optimizers().values():
             arrays += optimizer.arrays()
+        for value in self.__dict__.values():
+            if isinstance(value, EMA | GradientSum):
+                arrays += value._arrays()
         return recover(*arrays, timeout=timeout)
 
     def _name_layers(self) -> None:

@@ -21,6 +21,7 @@ OPTIMIZERS: list[Callable[[], opt.Optimizer]] = [
     lambda: opt.RMSProp(lr=0.01),
     lambda: opt.AdaGrad(lr=0.01),
     lambda: opt.Adam(lr=0.01, weight_decay=0.01),
+    lambda: opt.ParamGroups({"*.b": opt.SGD(lr=0.1, momentum=0.9), "*": opt.AdamW(lr=0.01)}),
 ]
 
 
@@ -96,6 +97,50 @@ def test_losses_of_a_bad_batch_and_of_the_next_lead_to_recover(mode: str) -> Non
     net.recover()
     _, loss = net(*given[2])
     assert np.isfinite(loss.numpy()).all()
+    weft.wait_all()
+
+
+class Summing(Classifier):
+    """Steps by the gradients of two batches, and averages of its parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums = opt.GradientSum()
+
+    def train_one_batch(self, x: Any, y: Any, last: bool) -> Any:
+        loss = self.loss(self.forward(x), y)
+        self.sums.add(weft.autograd.gradients(loss))
+        if last:
+            self.optimizer.apply_gradients(self.sums.take())
+            self.averages.update()
+        return loss
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_sums_of_gradients_and_averages_come_back(mode: str, last: bool) -> None:
+    (x, y), *_ = batches(1)
+    net = Summing()
+    net.set_optimizer(opt.SGD(lr=0.1))
+    net.compile([x], **MODES[mode])
+    net.averages = opt.EMA(net, decay=0.5)
+    bad = tensor.from_numpy(np.array([0, 1, 99, 2], "i4"))
+    for labels, ends in ((y, False), (y, True)) if last else ():
+        net(x, labels, last=ends)
+    kept = net.dense1.W.numpy().copy(), net.averages.averages["dense1.W"].numpy().copy()
+    if last:
+        net(x, y, last=False)
+    with pytest.raises(IndexError, match="no class 99"):
+        net(x, bad, last=last).numpy()
+    net.recover()
+    found = net.dense1.W.numpy(), net.averages.averages["dense1.W"].numpy()
+    assert all(map(np.array_equal, found, kept))
+    for ends in (False, True):
+        net(x, y, last=ends)
+    assert not np.array_equal(net.dense1.W.numpy(), kept[0])
+    mean = (kept[1] + net.dense1.W.numpy()) / 2
+    np.testing.assert_allclose(net.averages.averages["dense1.W"].numpy(), mean, rtol=1e-6)
+    assert net.recover() == []
     weft.wait_all()
 
 

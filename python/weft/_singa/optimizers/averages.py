@@ -65,8 +65,8 @@ class EMA:
         """Let the averages follow the parameters, in place; in a recorded step, too."""
         with no_grad():
             for name, parameter in self._parameters.items():
-                self.averages[name] *= self.decay
-                self.averages[name] += (1 - self.decay) * parameter
+                average = self.averages[name]  # by one op, which a failed parameter fails: see `Model.recover`
+                namespace.add(average * self.decay, (1 - self.decay) * parameter, out=average)
 
     @contextlib.contextmanager
     def applied(self) -> Generator[None]:
@@ -86,6 +86,10 @@ class EMA:
             raise ArgumentValueError(f"EMA: averages of {', '.join(map(repr, unknown))} are here or there alone")
         for name, value in averages.items():
             write(self.averages[name], namespace.asarray(value), 0)
+
+    def _arrays(self) -> list[NDArray]:
+        """Return all arrays that an update changes."""
+        return list(self.averages.values())
 
     def _write(self, values: Mapping[str, NDArray]) -> None:
         for name, value in values.items():

@@ -122,3 +122,8 @@ class GradientSum:
                 write(total, namespace.zeros_like(total), 0)
             write(self._count, namespace.zeros_like(self._count), 0)
         return Gradients(found)
+
+    def _arrays(self) -> list[NDArray]:
+        """Return all arrays that a batch changes."""
+        totals = [total for _, total in self._sums.values()]
+        return totals if self._count is None else [*totals, self._count]
