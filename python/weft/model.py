@@ -110,6 +110,10 @@ class Model(Layer):
             made.optimizer, made._runs = NoOptimizer(cls.__name__), Runs(cls.__name__)
             return made
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy, or a pickle, takes over: all but the programs, which are this model's."""
+        return {**self.__dict__, "_runs": Runs(type(self).__name__)}
+
     def compile(
         self,
         inputs: Sequence[NDArray | Sequence[NDArray]],

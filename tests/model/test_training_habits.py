@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import weft
-from weft import autograd, layer, model, opt
+from weft import autograd, layer, model, opt, tensor
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
 
 if TYPE_CHECKING:
@@ -225,6 +227,56 @@ class Theirs:
         return self
 
     cpu = detach
+
+
+def pickled(x: Any) -> Any:
+    return pickle.loads(pickle.dumps(x))
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+@pytest.mark.parametrize("use_graph", [False, True], ids=["eager", "graph"])
+def test_copies_of_models_train_as_they_do_and_apart(use_graph: bool, duplicate: Any) -> None:
+    net = compiled(grouped(), use_graph=use_graph)
+    net(X, Y)
+    other = duplicate(net)
+    assert [*other.get_params()] == [*net.get_params()] != []
+    before = [w.numpy().copy() for w in net.get_params().values()]
+    other(X, Y)
+    other(X, Y)
+    assert all(map(np.array_equal, (w.numpy() for w in net.get_params().values()), before))
+    net(X, Y)
+    net(X, Y)
+    for mine, theirs in zip(net.get_params().values(), other.get_params().values(), strict=True):
+        np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+def test_copies_of_layers_have_their_parameters_and_states(duplicate: Any) -> None:
+    norm, x = layer.BatchNorm2d(), weft.asarray(RNG.normal(size=(2, 3, 4, 4)))
+    expected = norm(x)
+    norm.scale.name = "norm.scale"
+    other = duplicate(norm)
+    assert [*other.get_params()] == ["scale", "bias"]
+    assert [*other.get_states()] == [*norm.get_states()]
+    assert (type(other.scale), other.scale.name) == (tensor.Tensor, "norm.scale")
+    assert other(x).tolist() == expected.tolist()
+    with autograd.no_grad():
+        other.scale += 1
+    assert norm(x).tolist() == expected.tolist()
+    norm.freeze()
+    assert [*duplicate(norm).get_params()] == []
+    assert [*duplicate(norm).get_states()] == [*norm.get_states()]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
+def test_sums_of_gradients_are_copied_with_their_parameters(duplicate: Any) -> None:
+    w, sums = tensor.Tensor((2,), stores_grad=True), opt.GradientSum()
+    sums.add(autograd.gradients((w * 2).sum()))
+    w, sums = duplicate((w, sums))
+    sums.add(autograd.gradients((w * 4).sum()))
+    ((parameter, mean),) = sums.take().items()
+    assert parameter is w
+    assert mean.tolist() == [3.0, 3.0]
 
 
 @pytest.mark.parametrize("use_graph", [False, True], ids=["eager", "graph"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -214,6 +215,19 @@ class Tensor(NDArray):
         """Return a new tensor of the same values, as `clone`."""
         return self.clone()
 
+    def __deepcopy__(self, memo: dict[int, object]) -> NDArray:
+        """Return a new tensor of the same values; of what was computed from arrays that require gradients, a new array."""
+        if self.requires_grad and not is_own_leaf(self):
+            return super().__deepcopy__(memo)
+        made = Tensor(data=self, requires_grad=self.requires_grad, stores_grad=self.stores_grad)
+        made.__dict__.update(deepcopy(self.__dict__, memo))
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Wait, and pickle the values, and whether gradients are wanted and stored."""
+        make, given = super().__reduce__()
+        return _unpickled, (make, given, is_own_leaf(self), self.stores_grad), self.__dict__
+
     def as_type(self, dtype: npt.DTypeLike) -> NDArray:
         """Return the elements cast to a dtype; "int" is int32 and "float" float32."""
         return self.astype(dtype_of(dtype))
@@ -329,6 +343,10 @@ class Tensor(NDArray):
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target
+
+
+def _unpickled(make: Callable[..., NDArray], given: tuple[Any, ...], requires_grad: bool, stores_grad: bool) -> Tensor:
+    return Tensor(data=make(*given), requires_grad=requires_grad, stores_grad=stores_grad)
 
 
 def _dtype_among(data: Any, dtype: npt.DTypeLike) -> np.dtype[Any] | None:

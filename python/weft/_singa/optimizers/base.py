@@ -79,6 +79,15 @@ class Optimizer:
         self.places: set[str] = set()
         self.schedule("lr", lr)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy, or a pickle, takes over: its names are those of the parameters that are copied with it."""
+        known = ((kept(), name) for kept, name in self._names.values())
+        return {**self.__dict__, "_names": [(parameter, name) for parameter, name in known if parameter is not None]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._names = {id(parameter): (weakref.ref(parameter), name) for parameter, name in state["_names"]}
+
     # Numbers that may change.
 
     def schedule(

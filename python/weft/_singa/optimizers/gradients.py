@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weft._numpy import namespace
 from weft._program.unrecorded import outside
@@ -97,6 +97,14 @@ class GradientSum:
     def __init__(self) -> None:
         self._sums: dict[int, tuple[NDArray, NDArray]] = {}
         self._count: NDArray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy, or a pickle, takes over: sums for the parameters that are copied with them."""
+        return {**self.__dict__, "_sums": list(self._sums.values())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._sums = {id(kept[0]): kept for kept in state["_sums"]}
 
     def add(self, gradients: Mapping[NDArray, NDArray] | Iterable[tuple[NDArray, NDArray]]) -> None:
         """Add the gradients of a batch."""
