@@ -333,6 +333,30 @@ def test_a_limit_on_bytes(tmp_path: Path) -> None:
         weft.load(path, max_bytes=10_000)
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_the_limit_counts_the_bytes_of_arrays(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    weft.save(path, a=np.zeros(100), b=np.zeros(100))
+    assert set(weft.load(path, max_bytes=1600)) == {"a", "b"}
+    with pytest.raises(ValueError, match=r"1600 bytes, more than max_bytes=1599"):
+        weft.load(path, max_bytes=1599)
+    with pytest.raises(TypeError, match="max_bytes is an integer, not the str '1 GB'"):
+        weft.load(path, max_bytes="1 GB")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_folders_and_long_names_are_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    with pytest.raises(ValueError, match="has more than 65531 bytes"):
+        weft.save(path, **{"\u00fc" * 32_766: 1.0})
+    weft.save(path, **{"\u00fc" * 32_765: 1.0})
+    assert len(weft.load(path)) == 1
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match="x"):
+        weft.load(path)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # NumPy's, of headers that Python 2 may have written
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -31,6 +31,7 @@ from weft._core import NDArray, wrap
 from weft._engine.default import get_engine
 from weft._engine.labels import cpu
 from weft._registry.avals import SUPPORTED
+from weft._registry.shapes import as_index
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ _DEFLATE_RATIO = 1032
 _FREE_BYTES, _FREE_RATIO = 1 << 30, 32
 _LOCAL_HEADER = 30  # bytes of a member's own header in a zip archive, without its name
 _ENCRYPTED = 0x1
+_LONGEST_NAME = (1 << 16) - 1 - len(".npy")  # a member's name has as many bytes as two can count
+_LONGEST_HEADER = (1 << 16) + 10  # of an array, before its elements, in the first version of the format
 _SAFETENSORS_DTYPES = frozenset(
     ["BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "C64"]
 )
@@ -95,8 +98,10 @@ def read(path: str | os.PathLike[str], *, max_bytes: int | None, engine: Engine 
     """Read all arrays of a file, as `weft.load`."""
     place = Path(path)
     kind = _format(place)
+    if place.is_dir():  # which is mapped to memory, for one of the formats, with an error of its own
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(place))
     size = place.stat().st_size
-    limit = max(_FREE_BYTES, _FREE_RATIO * size) if max_bytes is None else max_bytes
+    limit = max(_FREE_BYTES, _FREE_RATIO * size) if max_bytes is None else as_index(max_bytes, "max_bytes")
     found = _read_npz(place, size, limit) if kind == ".npz" else _read_safetensors(place, limit)
     owner = get_engine() if engine is None else engine
     return {name: put(wrap(array, owner, own=True), cpu()) for name, array in found.items()}
@@ -115,6 +120,8 @@ def _bad_name(name: str) -> str | None:
     """Why no array may have this name: a reader that unpacks the file must not leave its folder."""
     if not name or name == "__metadata__":
         return "is reserved" if name else "is empty"
+    if len(name.encode(errors="replace")) > _LONGEST_NAME:
+        return f"has more than {_LONGEST_NAME} bytes"
     if "\0" in name or "\\" in name:
         return "has a NUL or a backslash"
     if name.startswith("/") or ".." in name.split("/") or re.match("[A-Za-z]:/", name):
@@ -185,9 +192,11 @@ def _read_npz(path: Path, size: int, limit: int) -> dict[str, npt.NDArray[Any]]:
         members = archive.infolist()
         _check_members(path, members, archive.start_dir, min(size, archive.start_dir), limit)
         found: dict[str, npt.NDArray[Any]] = {}
+        total = 0
         for info in members:
             with _damage(f"{path.name}: member {info.filename!r}"), archive.open(info) as member:
-                found[info.filename.removesuffix(".npy")] = _read_npy(member, info.file_size)
+                array = found[info.filename.removesuffix(".npy")] = _read_npy(member, info.file_size, total, limit)
+                total += array.nbytes
     return found
 
 
@@ -201,11 +210,11 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], end: int, size: i
         if reason is None and name in seen:
             reason = "is there twice"
         seen.add(name)
-        total += info.file_size
+        total += max(info.file_size - _LONGEST_HEADER, 0)  # at least
         if reason is None:
             reason = _bad_size(info, size) if 0 <= info.header_offset <= end else "starts outside of the file"
         if reason is None and total > limit:
-            reason = f"brings the arrays to {total} bytes, more than max_bytes={limit}"
+            reason = _too_many(total, limit)
         if reason is not None:
             raise ArgumentValueError(f"{path.name}: member {name!r} {reason}")
     # Members that share bytes let a small archive declare a huge content at an honest ratio.
@@ -213,6 +222,10 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], end: int, size: i
     for info, following in zip(ordered, [*(after.header_offset for after in ordered[1:]), end], strict=False):
         if info.header_offset + _LOCAL_HEADER + len(info.orig_filename) + info.compress_size > following:
             raise ArgumentValueError(f"{path.name}: member {info.orig_filename!r} overlaps what follows it")
+
+
+def _too_many(total: int, limit: int) -> str:
+    return f"brings the arrays to {total} bytes, more than max_bytes={limit}"
 
 
 def _bad_size(info: zipfile.ZipInfo, size: int) -> str | None:
@@ -229,8 +242,8 @@ def _bad_size(info: zipfile.ZipInfo, size: int) -> str | None:
     return None
 
 
-def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:
-    """Read an array of a member of the declared bytes; any of `_DAMAGE` if it is not one."""
+def _read_npy(file: Any, declared: int, before: int, limit: int) -> npt.NDArray[Any]:
+    """Read an array of a member of the declared bytes, after arrays of `before` bytes; any of `_DAMAGE` if it is not one."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
@@ -244,6 +257,8 @@ def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:
     count, there = math.prod(shape), declared - file.tell()
     if count * dtype.itemsize != there:
         raise ArgumentValueError(f"{dtype} {shape} takes {count * dtype.itemsize} bytes, and {there} are there")
+    if before + there > limit:
+        raise ArgumentValueError(_too_many(before + there, limit))
     np.broadcast_to(np.empty(()), shape)  # a shape with a 0 fits any number of bytes: NumPy checks it
     file.seek(0)
     found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
@@ -306,5 +321,5 @@ def _read_safetensors(path: Path, limit: int) -> dict[str, npt.NDArray[Any]]:
                 found[name] = array = _sound(file.get_tensor(name))
                 total += array.nbytes
                 if total > limit:
-                    raise ArgumentValueError(f"brings the arrays to more than max_bytes={limit}")
+                    raise ArgumentValueError(_too_many(total, limit))
     return found
