@@ -269,6 +269,30 @@ def test_checkpoints_in_programs_have_second_derivatives() -> None:
         np.testing.assert_allclose(found(x).numpy(), wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_checkpoints_draw_the_same_again(recorded: bool) -> None:
+    x = weft.asarray(np.linspace(-1.0, 1.0, 12).reshape(4, 3))
+
+    def drawn(wrap: Any) -> list[Any]:
+        rng, other = weft.random.default_rng(3), weft.random.Generator(5)
+
+        def block(x: Any) -> Any:
+            order = weft.arange(4)
+            rng.shuffle(order)
+            return (
+                weft.nn.dropout(weft.sin(x), 0.5, rng) * other.normal(size=x.shape) + weft.take(x, order, axis=0) ** 2
+            )
+
+        inner = wrap(block)
+        outer = wrap(lambda x: inner(weft.nn.dropout(x, 0.3, other)) * x)
+        step: Any = weft.grad(lambda x: weft.sum(outer(outer(x))))
+        step = weft.program(step) if recorded else step
+        return [step(x).numpy(), step(x).numpy(), rng.random(2).numpy(), other.random(2).numpy()]
+
+    for found, wanted in zip(drawn(weft.checkpoint), drawn(lambda fn: fn), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
 def test_complex_gradients_point_where_the_loss_grows() -> None:
     found = weft.grad(lambda z: weft.sum(weft.abs(z) ** 2))(weft.asarray([3 + 4j]))
     assert found.tolist() == [6 + 8j]

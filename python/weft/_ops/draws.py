@@ -15,13 +15,14 @@ import inspect
 import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from weft._call.calls import call
-from weft._core import NDArray, push_compute
+from weft._core import NDArray, Scope, push_compute
 from weft._registry.avals import Aval
 from weft._registry.brief import brief
 from weft._registry.defaults import state
@@ -85,10 +86,64 @@ PCG64_WORDS = 6
 _WORD = (1 << 64) - 1
 
 
+#: What answers with the state to draw from, given a generator's own, where a function is to be computed again.
+_STATES: ContextVar[Callable[[NDArray], NDArray] | None] = ContextVar("weft.random.states", default=None)
+
+
+class Draws:
+    """The draws of a function that is computed again later: then they are the same, and no generator moves.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._ops.draws import Draws
+    >>> rng, draws = weft.random.default_rng(7), Draws()
+    >>> with draws.first():
+    ...     x = rng.random(2)
+    >>> with draws.again():
+    ...     y = rng.random(2)
+    >>> x.tolist() == y.tolist() != rng.random(2).tolist()
+    True
+    """
+
+    def __init__(self) -> None:
+        #: By identity: the state of each generator that was drawn from, and its words before.
+        self._before: dict[int, tuple[NDArray, NDArray]] = {}
+
+    def first(self) -> Scope:
+        """Note in the block which generators are drawn from."""
+        outer = _STATES.get()
+
+        def state_of(own: NDArray) -> NDArray:
+            now = own if outer is None else outer(own)
+            if id(own) not in self._before:
+                self._before[id(own)] = own, now.copy()
+            return now
+
+        return Scope((_STATES, state_of))
+
+    def again(self) -> Scope:
+        """Draw in the block from copies of what these generators were before."""
+        outer, copies = _STATES.get(), {key: (own, words.copy()) for key, (own, words) in self._before.items()}
+
+        def state_of(own: NDArray) -> NDArray:
+            found = copies.get(id(own))
+            return found[1] if found is not None else own if outer is None else outer(own)
+
+        return Scope((_STATES, state_of))
+
+
+def state_to_draw_from(own: NDArray) -> NDArray:
+    """Return the state for a draw from the generator with the state `own`."""
+    answer = _STATES.get()
+    return own if answer is None else answer(own)
+
+
 class Drawing(Protocol):
     """The interface that `distribution` needs of a generator: the state that its draws mutate."""
 
-    _state: NDArray
+    @property
+    def _state(self) -> NDArray: ...
 
 
 G = TypeVar("G", bound=Drawing)

@@ -28,6 +28,7 @@ from weft._ops.draws import (
     pack,
     push_draw,
     snapshot,
+    state_to_draw_from,
     unpack,
 )
 from weft._ops.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
@@ -74,7 +75,7 @@ def default_rng(seed: Seed | Generator = None, *, engine: Engine | None = None) 
     if isinstance(seed, Generator):
         return seed
     made = Generator(seed, engine=engine)
-    made._state = place(wrap(pack(np.random.PCG64(made._seeds).state), made._state.engine), cpu())
+    made._own = place(wrap(pack(np.random.PCG64(made._seeds).state), made._own.engine), cpu())
     return made
 
 
@@ -100,7 +101,7 @@ class Generator:
     """
 
     __module__ = "weft.random"
-    __slots__ = ("_seeds", "_state")
+    __slots__ = ("_own", "_seeds")
 
     def __init__(self, seed: Seed = None, *, engine: Engine | None = None) -> None:
         if isinstance(seed, np.random.BitGenerator | np.random.Generator):
@@ -115,11 +116,16 @@ class Generator:
             raise ArgumentValueError(f"the seed {seed!r}: {error}") from None
         self._seeds: np.random.SeedSequence = seeds
         words = wrap(pack(np.random.Philox(seeds).state), get_engine() if engine is None else engine)
-        self._state: NDArray = place(words, cpu())
+        self._own: NDArray = place(words, cpu())
+
+    @property
+    def _state(self) -> NDArray:
+        """What draws mutate."""
+        return state_to_draw_from(self._own)
 
     def __repr__(self) -> str:
         """Name the algorithm."""
-        return f"weft.random.Generator({'PCG64' if self._state.size == PCG64_WORDS else 'Philox'})"
+        return f"weft.random.Generator({'PCG64' if self._own.size == PCG64_WORDS else 'Philox'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Wait for the draws pushed before; the copy continues after them, on the default engine."""
@@ -147,7 +153,7 @@ class Generator:
         if n_children < 0:
             raise ArgumentValueError(f"n_children must not be negative, not {n_children}")
         _refuse_recording("each call gives other children, and a replay would give the same: spawn them before")
-        return [Generator(seed, engine=self._state.engine) for seed in self._seeds.spawn(n_children)]
+        return [Generator(seed, engine=self._own.engine) for seed in self._seeds.spawn(n_children)]
 
     def bytes(self, length: int) -> bytes:
         """Draw bytes; waits for them.
@@ -493,7 +499,7 @@ def _array(value: object, engine: Engine) -> NDArray:
 def _restore(words: npt.NDArray[np.uint64], seeds: np.random.SeedSequence) -> Generator:
     """Make a pickled generator."""
     generator = Generator(seeds)
-    generator._state = place(wrap(words, generator._state.engine), cpu())
+    generator._own = place(wrap(words, generator._own.engine), cpu())
     return generator
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from weft._core import (
     NDArray,
+    Scope,
     TapeNode,
     beside,
     copy_elements,
@@ -20,10 +21,11 @@ from weft._core import (
     tape_note,
     tape_paused,
 )
+from weft._ops.draws import Draws
 from weft._registry.op import get_op
 from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
-from weft._tape.modes import LISTENING, listening, paused
+from weft._tape.modes import AGAIN, LISTENING, listening, paused
 from weft._tape.pytree import flatten, map_arrays
 from weft._tape.transforms import check_function
 from weft.errors import GradientError
@@ -40,13 +42,15 @@ def checkpoint(fn: Callable[P, R]) -> Callable[P, R]:
 
     For the gradient, `fn` is called again: that takes its time once more, and saves the memory of all its intermediate
     values. In a program, ops with results that still exist are left out. Arrays that are not arguments, such as a
-    layer's parameters, have their gradients too.
+    layer's parameters, have their gradients too. Draws, as those of dropout, are the same again and leave generators as
+    they are; so do layers with their running averages.
 
     Parameters
     ----------
     fn : callable
         Takes and returns arrays, or nested lists, tuples, dicts and dataclasses of them; called again, it computes the
-        same. Variables of the functions around it may be bound anew meanwhile, as in a loop.
+        same: it writes to no arrays but those that it has made. Variables of the functions around it may be bound anew
+        meanwhile, as in a loop.
 
     Returns
     -------
@@ -90,7 +94,9 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
         return fn(*given, **named), nodes
 
     before = tape_keep(None, ()).order  # nodes of the call have larger numbers
-    result, nodes = run(inputs, heard=False, fn=fn)
+    draws = Draws()
+    with draws.first():
+        result, nodes = run(inputs, heard=False, fn=fn)
     results, rebuild = flatten(result)
     heads = [found for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
     outside = outside_entries(heads, nodes, before)
@@ -103,7 +109,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     reads = (1 << min(len(floating), 32)) - 1
     if recording() is not None:
         reads |= ((1 << min(len(arrays), 32)) - 1) << 32  # values that no rule reads are not kept in a program
-    tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)
+    tape_note(_Again(run, inputs, outside, draws), None, (*floating, *outside), arrays, reads, False)
     return rebuild(made)
 
 
@@ -202,8 +208,11 @@ class _Again:
 
     name = "checkpoint"
 
-    def __init__(self, run: Callable[..., Any], inputs: list[NDArray], outside: list[tuple[TapeNode, int]]) -> None:
+    def __init__(
+        self, run: Callable[..., Any], inputs: list[NDArray], outside: list[tuple[TapeNode, int]], draws: Draws
+    ) -> None:
         self._run = run
+        self._draws = draws
         self._others = [None if x.dtype.kind in "fc" else x for x in inputs]
         self._outside = outside
 
@@ -229,7 +238,8 @@ class _Again:
         recorded = recording() is not None
         if recorded:
             arrays = _not_before(arrays, [x for x in grads if x is not None], heard=heard)
-        result, nodes = self._run(arrays, heard=heard)
+        with self._draws.again(), Scope((AGAIN, True)):
+            result, nodes = self._run(arrays, heard=heard)
         results = [y for y in flatten(result)[0] if isinstance(y, NDArray)]
         try:
             kept: tuple[Any, ...] = node.outputs if recorded else ()

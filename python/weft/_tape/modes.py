@@ -13,6 +13,8 @@ from weft.errors import ArgumentTypeError
 #: None if not set: then the tape listens.
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
 TRAINING: ContextVar[bool] = ContextVar("weft.autograd.training", default=False)
+#: Whether a function under `weft.checkpoint` is computed again: what the first time was to change has changed already.
+AGAIN: ContextVar[bool] = ContextVar("weft.autograd.again", default=False)
 tape_mode(LISTENING, TRAINING)
 
 
