@@ -154,6 +154,40 @@ def test_normalisation_keeps_running_averages() -> None:
     np.testing.assert_allclose(norm.running_var.numpy(), 0.25 + 0.75 * variance, rtol=1e-5)
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_averages_follow_once_where_a_batch_is_computed_again(recorded: bool) -> None:
+    x, averages = weft.asarray(np.random.default_rng(1).normal(size=(4, 3))), []
+    for wrap in (weft.checkpoint, lambda fn: fn):
+        norm = layer.BatchNorm2d()
+        norm(x)
+        forward = wrap(norm.forward)
+
+        def step(x: Any, forward: Any = forward, norm: Any = norm) -> Any:
+            return autograd.gradients((forward(x) ** 3).sum())[norm.scale]
+
+        with weft._core.Scope((weft._tape.modes.TRAINING, True)):
+            (weft.program(step, static_argnames=("forward", "norm")) if recorded else step)(x)
+        averages.append((norm.running_mean.tolist(), norm.running_var.tolist()))
+    assert averages[0] == averages[1]
+
+
+def test_averages_of_a_batch_that_failed_are_those_of_before() -> None:
+    x, norm = weft.asarray(np.random.default_rng(1).normal(size=(4, 3))), layer.BatchNorm2d()
+
+    def fail() -> None:
+        raise KeyError("no batch")
+
+    with weft._core.Scope((weft._tape.modes.TRAINING, True)):
+        norm(x)
+        kept = norm.running_mean.tolist(), norm.running_var.tolist()
+        weft.get_engine().push(fail, mutate_vars=[x])
+        norm(x)
+    with pytest.raises(KeyError, match="no batch"):
+        norm.running_mean.tolist()
+    weft.recover(norm.running_mean, norm.running_var)
+    assert (norm.running_mean.tolist(), norm.running_var.tolist()) == kept
+
+
 def lstm_by_numpy(x: Any, h: Any, c: Any, p: dict[str, Any]) -> tuple[Any, Any, Any]:
     def gate(name: str, xt: Any, h: Any) -> Any:
         return xt @ p[f"Wx_{name}"] + p[f"Bx_{name}"] + h @ p[f"Wh_{name}"] + p[f"Bh_{name}"]

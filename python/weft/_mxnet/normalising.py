@@ -11,7 +11,7 @@ from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number, optional, text
 from weft._nn import namespace as nn
 from weft._numpy import namespace
-from weft._tape.modes import TRAINING, no_grad
+from weft._tape.modes import AGAIN, TRAINING, no_grad
 from weft._tape.transforms import vjp
 from weft.errors import GraphError, ShapeError
 
@@ -113,11 +113,10 @@ def _by_statistics(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, m
         found = nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
         return found, moving_mean, moving_var
     found, mean, variance = nn.batch_norm_train(data, _gamma(s, gamma), beta, eps=s.eps, axis=axis)
-    with no_grad():
-        moving_mean *= s.momentum
-        moving_mean += mean * (1 - s.momentum)
-        moving_var *= s.momentum
-        moving_var += variance * (1 - s.momentum)
+    if not AGAIN.get():
+        with no_grad():  # each by one op, which a batch that has failed fails
+            namespace.add(moving_mean * s.momentum, mean * (1 - s.momentum), out=moving_mean)
+            namespace.add(moving_var * s.momentum, variance * (1 - s.momentum), out=moving_var)
     return found, mean, variance
 
 

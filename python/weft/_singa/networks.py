@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from weft._nn import namespace as nn
+from weft._numpy import namespace
 from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 from weft._singa.models.generators import generator_of
-from weft._tape.modes import TRAINING, no_grad
+from weft._tape.modes import AGAIN, TRAINING, no_grad
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -158,13 +159,13 @@ def batchnorm_2d(
     if not TRAINING.get():
         return nn.batch_norm(x, scale, bias, running_mean, running_var, eps=handle.eps)
     y, mean, variance = nn.batch_norm_train(x, scale, bias, eps=handle.eps)
+    if AGAIN.get():
+        return y
     count = x.size // max(x.shape[1], 1)
     share, kept = handle.momentum, 1 - handle.momentum
-    with no_grad():
-        running_mean *= kept
-        running_mean += share * mean
-        running_var *= kept
-        running_var += (share * count / max(count - 1, 1)) * variance
+    with no_grad():  # each by one op, which a batch that has failed fails: see `weft.model.Model.recover`
+        namespace.add(running_mean * kept, share * mean, out=running_mean)
+        namespace.add(running_var * kept, (share * count / max(count - 1, 1)) * variance, out=running_var)
     return y
 
 
