@@ -294,6 +294,13 @@ def test_bindings_that_are_wrong() -> None:
     executor.forward(is_train=True)
     with pytest.raises(GraphError, match="1 outputs, and 2"):
         executor.backward([one, one])
+    for head in (weft.ones(()), weft.ones((5, 2)), [np.ones(1)], 1.0):
+        with pytest.raises(ShapeError, match=r"has the shape \(2,\), and its gradient was given with"):
+            executor.backward(head)
+    with pytest.raises(TypeError, match="dtype float64, and its gradient is complex"):
+        executor.backward(one * 1j)
+    executor.backward(np.full(2, 3))
+    assert executor.grad_dict["a"].tolist() == (3 * one).tolist()
 
 
 def test_eval_warns_of_other_names_and_wants_all_of_its_own() -> None:

@@ -342,8 +342,8 @@ class Executor:
 
         Parameters
         ----------
-        out_grads : NDArray or list of NDArray, optional
-            The gradients of the outputs, by default ones; those of another dtype are cast to that of their output.
+        out_grads : array_like or list of array_like, optional
+            The gradients of the outputs, of their shapes, by default ones; those of another dtype are cast to that of their output.
         is_train : bool, default: True
             Whether ops go backwards as in training.
 
@@ -351,6 +351,8 @@ class Executor:
         ------
         GraphError
             If there are not as many gradients as outputs.
+        ShapeError
+            If one has another shape than its output.
         """
         if not self._wanted:
             return
@@ -361,7 +363,7 @@ class Executor:
             [None] * len(self._heads)
             if out_grads is None
             else [out_grads]
-            if isinstance(out_grads, NDArray)
+            if not isinstance(out_grads, list | tuple)
             else list(out_grads)
         )
         if len(given) != len(self._heads):
@@ -369,10 +371,10 @@ class Executor:
                 f"the symbol has {len(self._heads)} outputs, and {len(given)} gradients of outputs were given"
             )
         fits = self._program is not None
-        for name, grad, output in zip(self._heads, given, self.outputs, strict=True):
+        for name, said, grad, output in zip(self._heads, self._symbol.list_outputs(), given, self.outputs, strict=True):
             at = schedule.variables.get(name)
             if at is not None:
-                values[at] = ones_like(output) if grad is None else _of_dtype(as_array(grad, output), output)
+                values[at] = ones_like(output) if grad is None else _head(as_array(grad, output), output, said)
                 fits = fits and _is_like(values[at], output)
         wanted = [(name, at) for name, at in zip(self._wanted, schedule.outputs[len(self._symbol) :], strict=True)]
 
@@ -565,8 +567,14 @@ def _is_like(one: NDArray, other: NDArray) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one._device == other._device
 
 
-def _of_dtype(grad: NDArray, output: NDArray) -> NDArray:
+def _head(grad: NDArray, output: NDArray, name: str) -> NDArray:
     """Return the gradient of an output in its dtype: real numbers become any that have gradients."""
+    if grad.shape != output.shape:
+        raise ShapeError(
+            f"the output {name!r} has the shape {output.shape}, and its gradient was given with {grad.shape}"
+        )
+    if grad.dtype.kind == "c" and output.dtype.kind != "c":
+        raise ArgumentTypeError(f"the output {name!r} has the dtype {output.dtype}, and its gradient is complex")
     fits = grad.dtype == output.dtype or grad.dtype.kind not in "biuf" or output.dtype.kind not in "fc"
     return grad if fits else astype(grad, output.dtype)
 
