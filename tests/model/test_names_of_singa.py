@@ -180,3 +180,14 @@ def test_losses_of_integer_labels_are_of_the_dtype_of_what_was_predicted(name: s
         np.testing.assert_array_equal(found.numpy(), loss(p, tensor.from_numpy(labels.astype(np.float32))).numpy())
     x, t = (weft.symbol.Variable(each, shape=(2, 2)) for each in "xt")
     assert loss(x, t).list_arguments() == loss(x, t.astype(np.int32)).list_arguments()  # dtypes are still to come
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("name", ["cross_entropy", "binary_cross_entropy"])
+def test_losses_of_certain_predictions_are_numbers(name: str, dtype: Any) -> None:
+    certain = weft.asarray(np.array([[0, 1], [1, 0]], dtype))
+    loss = getattr(autograd, name)
+    value, gradient = weft.value_and_grad(lambda x: loss(x, certain).sum())(certain)
+    assert value.item() == pytest.approx(0, abs=1e-3)
+    assert np.isfinite(gradient.numpy()).all()
+    assert np.isinf(autograd.cross_entropy(1 - certain, certain).item())  # what is impossible has come about

@@ -45,13 +45,14 @@ def softmax_cross_entropy(x: NDArray, t: NDArray) -> NDArray:
 def cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     """Return the mean cross entropy of rows of probabilities, the results of a softmax, with rows of labels."""
     t = _same("cross_entropy", x, t)
-    return namespace.sum(t * namespace.log(x)).reshape(1) / -len(x)
+    none = (t == 0) & (x == 0)  # a class without a share that a softmax has rounded to 0 counts nothing
+    return namespace.sum(t * namespace.log(namespace.where(none, 1.0, x))).reshape(1) / -len(x)
 
 
 def binary_cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     """Return the cross entropy of probabilities with labels between 0 and 1, summed over rows, the mean over the batch."""
     t = _same("binary_cross_entropy", x, t)
-    found = t * namespace.log(x + _LEAST) + (1 - t) * namespace.log(1 + _LEAST - x)
+    found = t * namespace.log(x + _LEAST) + (1 - t) * namespace.log((1 - x) + _LEAST)
     return namespace.sum(found).reshape(1) / -len(x)
 
 
