@@ -42,3 +42,10 @@ def test_an_activation_takes_a_number(name: str, value: float) -> None:
     expected = getattr(nn, name)(weft.asarray([value]))
     assert (found.shape, found.dtype) == ((), weft.float64)
     np.testing.assert_allclose(found.numpy(), expected.numpy()[0], rtol=1e-14)
+
+
+def test_a_recurrent_network_takes_its_weights_by_layers() -> None:
+    x, h = weft.ones((4, 2, 3)), weft.zeros((1, 2, 4))
+    for weights in (weft.ones(200), [weft.ones((12, 3)), weft.ones((12, 4)), None, None]):
+        with pytest.raises(TypeError, match=r"a list with a tuple \(w_x, w_h, b_x, b_h\) for each layer"):
+            nn.rnn(x, h, weights, mode="gru")

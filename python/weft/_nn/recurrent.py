@@ -211,6 +211,10 @@ def rnn(
 
 def _directions(layer: Any, directions: int) -> list[Any]:
     """Return the parameters of each direction of a layer."""
+    if not isinstance(layer, list | tuple):
+        raise ArgumentTypeError(
+            f"nn.rnn: weights is a list with a tuple (w_x, w_h, b_x, b_h) for each layer, and holds a {type(layer).__name__}"
+        )
     one = len(layer) == 4 and not isinstance(layer[0], list | tuple)  # parameters of one direction
     found = [layer] if one else list(layer)
     if len(found) != directions or any(len(each) != 4 for each in found):
