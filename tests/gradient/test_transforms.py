@@ -218,6 +218,26 @@ def test_what_an_operator_saved_is_watched() -> None:
         autograd.gradients(y)
 
 
+def test_an_operator_that_is_called_twice_finds_what_each_call_saved() -> None:
+    class Product(autograd.Operator):
+        def forward(self, x: Any, y: Any) -> Any:
+            self.save(x, y)
+            return x * y
+
+        def backward(self, dy: Any) -> Any:
+            x, y = self.saved
+            return dy * y, dy * x
+
+    def cube(x: Any) -> Any:
+        product = Product()
+        return weft.sum(product(product(x, x), x))
+
+    x = weft.asarray([1.0, -2.0, 3.0])
+    for gradient in (weft.grad(cube), weft.program(weft.grad(cube)), weft.grad(weft.checkpoint(cube))):
+        assert gradient(x).tolist() == [3.0, 12.0, 27.0]
+    assert weft.grad(lambda x: weft.sum(weft.grad(cube)(x)))(x).tolist() == [6.0, -12.0, 18.0]
+
+
 def test_checkpoints_compute_again_and_give_the_same() -> None:
     calls: list[int] = []
     w = weft.asarray([0.5, -0.3])

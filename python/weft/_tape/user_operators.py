@@ -28,7 +28,8 @@ class Operator:
     """An operator of a user's: `forward` computes it from arrays, `backward` the gradients of its inputs.
 
     Subclasses define both with functions of weft; neither may ask for values if the operator is to be used in programs.
-    An instance is called with the inputs, and serves one call: `save`, or attributes, keep values for `backward`.
+    An instance is called with the inputs. `save` keeps values for the `backward` of that call; one that keeps them in attributes
+    serves one call.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class Operator:
             results = tuple(x.copy() if any(x._shares_buffer(y) for y in inputs) else x for x in results)
         call = _Bound(self)
         if self._kept:
-            self._node = tape_keep(call, self._kept)
+            self._node = call.node = tape_keep(call, self._kept)
             self._kept = ()
         tape_note(call, None, given, results, 0, False)
         return results[0] if isinstance(answer, NDArray) else results
@@ -106,10 +107,12 @@ class Operator:
 class _Bound:
     """The op of a node that stands for a call of an operator, as the tape sees it."""
 
-    __slots__ = ("_operator", "name")
+    __slots__ = ("_operator", "name", "node")
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
+        #: What this call has saved, if it has: the operator may be called again before its gradient is asked for.
+        self.node: _Saved | None = None
         self.name: str = getattr(operator, "name", type(operator).__name__)
 
     def attribute(self, key: str, default: object = None) -> Any:
@@ -118,4 +121,5 @@ class _Bound:
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
         del node
+        self._operator._node = self.node
         return self._operator.backward(*grads)
