@@ -125,6 +125,36 @@ def test_draws_go_on_from_row_to_row() -> None:
     assert step.programs[0].ops == 1
 
 
+def dropped(wrap: Any, generator: Any) -> Any:
+    """Return a step whose gradient reads what was drawn, in a loop with gradients and in one without."""
+
+    def body(c: Any, x: Any) -> Any:
+        return c + weft.nn.dropout(x, 0.5, generator) * x, c * 1.0
+
+    def block(xs: Any) -> Any:
+        noise, _ = weft.scan(lambda c, _: (c + generator.random(3), None), weft.zeros(3), None, length=2)
+        carry, rows = weft.scan(body, weft.zeros(3), xs)
+        return weft.sin(xs) * carry * noise + rows
+
+    block = wrap(block)
+    return weft.grad(lambda xs: weft.sum(block(block(xs)) ** 2))
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize(
+    "wrap", [lambda fn: fn, weft.checkpoint, weft.program, lambda fn: weft.checkpoint(weft.program(fn))]
+)
+def test_gradients_of_loops_that_draw_are_those_of_what_was_drawn(wrap: Any, recorded: bool) -> None:
+    ours, theirs = weft.random.default_rng(4), weft.random.default_rng(4)
+    step, plain = dropped(wrap, ours), dropped(lambda fn: fn, theirs)
+    step = weft.program(step) if recorded else step
+    for _ in range(3):
+        with weft.eager():
+            wanted = plain(ROWS)
+        np.testing.assert_allclose(step(ROWS).numpy(), wanted.numpy(), rtol=1e-12)
+    assert ours.random(2).tolist() == theirs.random(2).tolist()
+
+
 def test_a_body_is_recorded_once() -> None:
     calls = []
 

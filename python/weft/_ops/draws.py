@@ -14,7 +14,8 @@ import functools
 import inspect
 import operator
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAli
 import numpy as np
 
 from weft._call.calls import call
-from weft._core import NDArray, Scope, push_compute
+from weft._core import NDArray, Scope, copy_elements, push_compute, recording, unrecorded
 from weft._registry.avals import Aval
 from weft._registry.brief import brief
 from weft._registry.defaults import state
@@ -83,11 +84,12 @@ _MEANING = {
 _threads = threading.local()
 #: The length of a PCG64 state, which distinguishes it from one of Philox.
 PCG64_WORDS = 6
+_PHILOX_WORDS = 13
 _WORD = (1 << 64) - 1
 
 
-#: What answers with the state to draw from, given a generator's own, where a function is to be computed again.
-_STATES: ContextVar[Callable[[NDArray], NDArray] | None] = ContextVar("weft.random.states", default=None)
+#: What is told of the state of each generator that is drawn from, before the draw.
+_WATCH: ContextVar[Callable[[NDArray], None] | None] = ContextVar("weft.random.watch", default=None)
 
 
 class Draws:
@@ -107,36 +109,58 @@ class Draws:
     """
 
     def __init__(self) -> None:
-        #: By identity: the state of each generator that was drawn from, and its words before.
-        self._before: dict[int, tuple[NDArray, NDArray]] = {}
+        #: The states that were drawn from, and their words before.
+        self._before: list[tuple[NDArray, NDArray]] = []
 
     def first(self) -> Scope:
         """Note in the block which generators are drawn from."""
-        outer = _STATES.get()
+        outer, where = _WATCH.get(), recording()
 
-        def state_of(own: NDArray) -> NDArray:
-            now = own if outer is None else outer(own)
-            if id(own) not in self._before:
-                self._before[id(own)] = own, now.copy()
-            return now
+        def watch(own: NDArray) -> None:
+            if outer is not None:
+                outer(own)
+            if not any(known._shares_buffer(own) for known, _ in self._before):
+                self._before.append((own, own.copy() if recording() is where else unrecorded(own.copy)))
 
-        return Scope((_STATES, state_of))
+        return Scope((_WATCH, watch))
 
-    def again(self) -> Scope:
-        """Draw in the block from copies of what these generators were before."""
-        outer, copies = _STATES.get(), {key: (own, words.copy()) for key, (own, words) in self._before.items()}
+    @contextmanager
+    def again(self) -> Generator[None]:
+        """Let these generators be in the block what they were before, and after it what they are."""
+        now = [(each, each.copy()) for each, _ in self._before]
+        for each, words in self._before:
+            copy_elements(each, words)
+        try:
+            yield
+        finally:
+            for each, words in now:
+                copy_elements(each, words)
 
-        def state_of(own: NDArray) -> NDArray:
-            found = copies.get(id(own))
-            return found[1] if found is not None else own if outer is None else outer(own)
 
-        return Scope((_STATES, state_of))
+def is_watched() -> bool:
+    """Return whether draws are noted: a loop that draws is no single op then."""
+    return _WATCH.get() is not None
 
 
-def state_to_draw_from(own: NDArray) -> NDArray:
-    """Return the state for a draw from the generator with the state `own`."""
-    answer = _STATES.get()
-    return own if answer is None else answer(own)
+def unwatched() -> Scope:
+    """Note no draws in the block, which records a loop that stays only if it draws nothing."""
+    return Scope((_WATCH, None))
+
+
+def drawn_from(own: NDArray) -> NDArray:
+    """Return the state of a generator, which a draw is about to change."""
+    watch = _WATCH.get()
+    if watch is not None:
+        watch(own)
+    return own
+
+
+def drawn_from_by_replay(states: Iterable[NDArray]) -> None:
+    """Tell of the states among the arrays that a replay changes."""
+    if is_watched():
+        for each in states:
+            if each.dtype == np.uint64 and each.shape in ((PCG64_WORDS,), (_PHILOX_WORDS,)):
+                drawn_from(each)
 
 
 class Drawing(Protocol):

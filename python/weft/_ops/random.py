@@ -23,12 +23,12 @@ from weft._ops.draws import (
     Parameter,
     Size,
     distribution,
+    drawn_from,
     is_count,
     output_shape,
     pack,
     push_draw,
     snapshot,
-    state_to_draw_from,
     unpack,
 )
 from weft._ops.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
@@ -121,7 +121,7 @@ class Generator:
     @property
     def _state(self) -> NDArray:
         """What draws mutate."""
-        return state_to_draw_from(self._own)
+        return drawn_from(self._own)
 
     def __repr__(self) -> str:
         """Name the algorithm."""

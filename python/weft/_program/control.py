@@ -20,6 +20,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from weft._core import NDArray, is_eager
+from weft._ops.draws import drawn_from_by_replay, is_watched
 from weft._program import record
 from weft._program.branches import chosen
 from weft._program.decorator import program
@@ -51,7 +52,8 @@ def scan(
     symbol of its own as its body.
 
     A body with a result that cannot come from one op is recorded row by row: one that changes its carry or its rows in
-    place, that counts in Python's numbers, or holds an async op. If a row fails, all results of the loop fail.
+    place, that counts in Python's numbers, or holds an async op; where the tape listens, also one that draws numbers or
+    changes other arrays. If a row fails, all results of the loop fail.
 
     Parameters
     ----------
@@ -105,7 +107,11 @@ def scan(
         return unrolled(f, init, xs, rows, reverse=reverse)
     if record.is_recording() or is_eager():
         return looped(f, init, xs, rows, reverse=reverse)
-    carry, ys = _program_of(f)(init, xs, rows, reverse)
+    loop = _program_of(f)
+    if is_watched():
+        for known in loop.programs:
+            drawn_from_by_replay(known.states)
+    carry, ys = loop(init, xs, rows, reverse)
     return carry, ys
 
 

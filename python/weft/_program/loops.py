@@ -10,6 +10,7 @@ from weft import _core
 from weft._call.operands import as_array
 from weft._core import NDArray, empty, tape_entry, tape_note, tape_paused
 from weft._ops.creation import full, zeros_like
+from weft._ops.draws import is_watched, unwatched
 from weft._ops.joining import concatenate, stack
 from weft._program import record
 from weft._program.subrecordings import (
@@ -176,7 +177,8 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
         parts = [leaf_of(part.input(x, True), x, nodes) for x in walked]
         taken, passed = iter(carries), iter(parts)
         inside = replaced(init, lambda _: next(taken))
-        carry, y = pair(f(inside, replaced(xs, lambda _: next(passed))))
+        with unwatched():
+            carry, y = pair(f(inside, replaced(xs, lambda _: next(passed))))
         found = [as_array(x) for x in arrays_of(carry)]
         _check_carry(given, found)
         heard = heard_in([*found, *leaves_of(y)], nodes, since)
@@ -186,6 +188,9 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
             columns = [None if x is None else as_array(x) for x in leaves_of(y)]
             # A row that is changed after its turn would show the change at the end.
             if part.changes is not None and not all(x is None or part.makes(x, whole=False) for x in columns):
+                kinds = None
+            # The gradient would compute the row once more: it would draw other numbers, or change what was changed already.
+            if part.changes is not None and (heard is not None or is_watched()):
                 kinds = None
             if kinds is None:
                 part.abort()

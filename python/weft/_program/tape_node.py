@@ -19,6 +19,7 @@ from weft._core import (
     whole,
 )
 from weft._ops.creation import zeros
+from weft._ops.draws import drawn_from_by_replay
 from weft._program.backward import Inseparable
 from weft._registry.op import get_op
 from weft._tape.backward import Head, walk
@@ -127,6 +128,7 @@ class Taped:
         for number in pull.targets:
             tape_check_target(self.name, given[number])
         call = _Call(self, owner, given)
+        drawn_from_by_replay(self.first.states)
         made = self.first.run(given)
         results = made[: len(made) - len(self.kept)]
         call.kept = dict(zip(self.kept, made[len(results) :], strict=True))
