@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.errors import ArgumentValueError, CaptureError
+from weft.errors import ArgumentValueError, CaptureError, GraphError
 
 
 def accumulate(total: Any, x: Any) -> Any:
@@ -478,3 +478,17 @@ def test_profile_makes_arguments_of_any_layout() -> None:
     step = weft.program(lambda x, y, z: x + y + z)
     program = step.lower(base[10::-1], base[5:16], base[:22:2])
     assert program.profile(replays=2, warmup=0).replays == 2
+
+
+def test_gradients_of_symbols_that_draw_in_loops_and_branches_are_refused() -> None:
+    x, state = weft.symbol.Variable("x"), weft.symbol.Variable("state")
+    carry, _ = weft.scan(lambda c, row: (c + weft.nn.dropout(row, 0.5, state) * row, None), weft.sum(x, axis=0), x)
+    chosen = weft.cond(weft.sum(x) > 0, lambda x: weft.nn.dropout(x, 0.5, state), lambda x: x * 2, x)
+    for y in (carry, chosen):
+        with pytest.raises(GraphError, match="draws numbers in the body of"):
+            y.gradient("x")
+    drawn = weft.nn.dropout(x, 0.5, state)
+    given, _ = weft.scan(lambda c, rows: (c + rows[0] * rows[1], None), weft.sum(x, axis=0) * 0, [drawn, x])
+    words = weft.random.Generator(1)._state
+    gradient = given.gradient("x").eval(x=np.ones((2, 3)), state=words.copy())[0]
+    assert gradient.tolist() == (2 * drawn.eval(x=np.ones((2, 3)), state=words.copy())[0]).tolist()

@@ -23,7 +23,7 @@ from weft._registry.avals import Aval
 from weft._registry.op import get_op
 from weft._registry.symbol_hook import is_symbol
 from weft._tape.pytree import unflattened
-from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
+from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -397,11 +397,22 @@ _cond_shape, _cond_type = partial(_infer_cond, "shapes"), partial(_infer_cond, "
 def _gradient_of(body: str, names: Sequence[str], prefix: str) -> tuple[Symbol, list[str]]:
     """Return the symbol of a body's gradients, one for each input, and the names of its variables for the heads."""
     symbol = body_of(body).symbol
+    for node in _ordered(symbol):
+        if not node.is_variable and _draws(node.op):
+            raise GradientError(
+                f"the op {node.name!r} ({node.op.name}) draws numbers in the body of {prefix!r}, and the gradient, which computes the "
+                "body once more, would draw others: draw before, and give the body what was drawn"
+            )
     known = {node.name: node.outputs[0] for node in symbol._core.inputs("all")}
     wanted = [known.get(name) or NodeEntry(Node(None, name)) for name in names]
     heads = [Symbol(SymbolCore.variable(f"{prefix}_gradient{at}", None)) for at in range(len(symbol))]
     found = gradient(None, symbol, wanted, heads).symbol
     return found, [f"{prefix}_gradient{at}" for at in range(len(symbol))]
+
+
+def _draws(op: Any) -> bool:
+    """Return whether an op draws at each call: it is impure, and not for what its gradient could tell."""
+    return op.attribute("pure", None) is False and op.reads is None
 
 
 def _composed(symbol: Symbol, given: dict[str, Symbol]) -> list[Symbol]:
