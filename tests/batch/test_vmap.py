@@ -426,3 +426,10 @@ def test_a_function_that_fails_leaves_nothing_behind() -> None:
 def test_random_numbers_are_the_same_for_all_examples() -> None:
     found = weft.vmap(lambda x: x * 0 + weft.random.default_rng(1).normal(size=2))(array(3, 2)).numpy()
     assert (found == found[0]).all()
+
+
+def test_what_an_example_lacks_is_not_told_of_a_symbol() -> None:
+    with pytest.raises(
+        AttributeError, match=r"inside of weft\.vmap.* stands for 2 examples at once, and has no attribute 'view'"
+    ):
+        weft.vmap(lambda x: x.view("float32"))(weft.ones((2, 3)))

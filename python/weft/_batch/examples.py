@@ -142,7 +142,10 @@ class Example(Examples, Operators):
         if name in _WITHOUT or name.startswith("_"):
             why = _WITHOUT.get(name)
             raise AttributeError(f"{self._said()} has no {name!r}{'' if why is None else f': {why}'}", name=name)
-        return Operators.__getattr__(self, name)
+        try:
+            return Operators.__getattr__(self, name)
+        except AttributeError:  # which tells of a symbol
+            raise AttributeError(f"{self._said()} has no attribute {name!r}", name=name) from None
 
     def _said(self) -> str:
         return f"an array inside of weft.vmap({self.level.name}) stands for {self.level.size} examples at once, and"
