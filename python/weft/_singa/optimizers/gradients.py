@@ -70,7 +70,9 @@ def clip_grad_norm(
 
 
 def _wide(x: NDArray) -> NDArray:
-    """Return an array in a dtype that holds sums of squares."""
+    """Return real numbers with the same squares, in a dtype that holds sums of these."""
+    if x.dtype.kind == "c":
+        return namespace.abs(x)
     return x.astype("float32") if x.dtype.itemsize < 4 else x  # half precision
 
 

@@ -146,7 +146,7 @@ class RMSProp(Optimizer):
             g = self._decayed(param_name, param_value, param_grad)
             rho = self.value("rho", param_value)
             average = self.slot("running_average", param_name, param_value)
-            namespace.add(average * rho, (1 - rho) * (g * g), out=average)
+            namespace.add(average * rho, (1 - rho) * _square(g), out=average)
             root = namespace.sqrt(average + self.value("epsilon", param_value))
             param_value -= self.value("lr", param_value) * (g / root)
 
@@ -196,7 +196,7 @@ class AdaGrad(Optimizer):
         with no_grad():
             g = self._decayed(param_name, param_value, param_grad)
             history = self.slot("history", param_name, param_value)
-            history += g * g
+            history += _square(g)
             root = namespace.sqrt(history + self.value("epsilon", param_value))
             param_value -= self.value("lr", param_value) * (g / root)
 
@@ -260,7 +260,7 @@ class Adam(Optimizer):
             beta_1, beta_2 = self.value("beta_1", param_value), self.value("beta_2", param_value)
             m, v = self.slot("m", param_name, param_value), self.slot("v", param_name, param_value)
             namespace.add(m * beta_1, (1 - beta_1) * g, out=m)
-            namespace.add(v * beta_2, (1 - beta_2) * (g * g), out=v)
+            namespace.add(v * beta_2, (1 - beta_2) * _square(g), out=v)
             root = namespace.sqrt(v / self.value("correction of beta_2", param_value))
             step = (m / self.value("correction of beta_1", param_value)) / (root + self.value("epsilon", param_value))
             if not self._decays_gradients and self.plays("weight_decay"):
@@ -306,6 +306,11 @@ class AdamW(Adam):
         weight_decay: float | DecayScheduler = 0.01,
     ) -> None:
         super().__init__(lr, beta_1, beta_2, epsilon, weight_decay)
+
+
+def _square(g: NDArray) -> NDArray:
+    """Return the squares of numbers; of complex ones, those of their absolute values."""
+    return g * g if g.dtype.kind != "c" else g * namespace.conj(g)
 
 
 class _Correction(DecayScheduler):
