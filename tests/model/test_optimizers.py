@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft import opt, tensor
+from weft import autograd, opt, tensor
+from weft.errors import ArgumentValueError
 
 
 def sgd(
@@ -123,6 +124,40 @@ def test_numbers_that_are_assigned_reach_recorded_steps() -> None:
     assert w.tolist() == [-1.5, -1.5]
     assert len(step.programs) == 1
     assert descent.lr.init_value == 0.5
+
+
+def test_a_number_that_steps_leave_out_is_not_set_in_vain() -> None:
+    w, descent = weft.zeros(2), opt.SGD(1.0)
+    w.requires_grad = True
+    descent.schedule("weight_decay", 0.0)
+    weft.program(lambda: descent(weft.sum(w)))()
+    for name in ("weight_decay", "momentum"):
+        with pytest.raises(ArgumentValueError, match=f"{name} was 0, and steps leave it out"):
+            descent.schedule(name, 0.5)
+    descent.schedule("weight_decay", 0.0)
+    eager = opt.SGD(1.0)
+    eager(weft.sum(w))
+    eager.schedule("weight_decay", 0.5)  # no step was recorded
+
+
+def test_corrections_follow_their_numbers() -> None:
+    w, descent = weft.asarray([1.0]), opt.Adam(0.1, beta_1=0.9, beta_2=0.9)
+    w.requires_grad = True
+    descent.schedule("beta_1", 0.5)
+    descent(weft.sum(w))
+    assert w.item() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("make", [lambda: opt.Adam(0.1), lambda: opt.RMSProp(0.1), lambda: opt.AdaGrad(0.1)])
+def test_complex_parameters_go_along_their_gradients(make: Any) -> None:
+    z, descent = weft.asarray([3.0 + 4.0j]), make()
+    z.requires_grad = True
+    before = z.item()
+    descent(weft.sum(weft.abs(z) ** 2))
+    assert np.angle(before - z.item()) == pytest.approx(np.angle(before))
+    gradients, norm = opt.clip_grad_norm(autograd.gradients(weft.sum(weft.abs(z))), 0.5)
+    assert norm.item() == pytest.approx(1.0)
+    assert abs(gradients[z].item()) == pytest.approx(0.5, rel=1e-5)
 
 
 def test_schedules() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._core import NDArray
+from weft._core import NDArray, recording
 from weft._numpy import namespace
 from weft._numpy.hints import refuse
 from weft._program.unrecorded import outside
@@ -73,6 +73,8 @@ class Optimizer:
         self._schedules: dict[str, DecayScheduler] = {}
         self._ranges: dict[str, Range] = {}
         self._values: dict[str, NDArray] = {}
+        #: Numbers of 0 that a recorded step, or the choice of states, has left out.
+        self._left_out: set[str] = set()
         self._names: dict[int, tuple[weakref.ref[NDArray], str]] = {}
         self._kept: dict[str, dict[str, NDArray]] = {slot: {} for slot in self.slots}
         #: Where in a user's program the walk back began, for the times that are shown.
@@ -103,9 +105,19 @@ class Optimizer:
             A finite number, or the rule for it at each step.
         least, below : float, optional
             Its least value, and a bound that it must stay below: those of the first entry hold for good.
+
+        Raises
+        ------
+        ArgumentValueError
+            If the number was 0, and steps were recorded, or states made, that leave it out.
         """
         among = self._ranges.setdefault(name, Range(least, below))
         found = as_schedule(f"{type(self).__name__}: {name}", value, among)
+        if name in self._left_out and _plays(found):
+            raise ArgumentValueError(
+                f"{type(self).__name__}: {name} was 0, and steps leave it out: make an optimizer with another number, or with a schedule "
+                "that begins at 0"
+            )
         self._schedules[name] = found
         now = outside(lambda: self._computed(found))
         if name in self._values:
@@ -122,8 +134,10 @@ class Optimizer:
 
     def plays(self, name: str) -> bool:
         """Return whether a number plays a part: unless it is 0, and stays that."""
-        schedule = self._schedules[name]
-        return type(schedule) is not Constant or schedule.init_value != 0
+        found = _plays(self._schedules[name])
+        if not found and recording() is not None:
+            self._left_out.add(name)
+        return found
 
     def _computed(self, schedule: DecayScheduler) -> NDArray:
         with no_grad():
@@ -315,6 +329,11 @@ class Optimizer:
 
 
 refuse(Optimizer, INSTEAD_OF_OPTIMIZERS)
+
+
+def _plays(schedule: DecayScheduler) -> bool:
+    """Return whether a number is another one than 0, at some step."""
+    return type(schedule) is not Constant or schedule.init_value != 0
 
 
 def pairs_of(

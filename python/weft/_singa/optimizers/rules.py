@@ -78,6 +78,7 @@ class SGD(Optimizer):
         self.nesterov = nesterov
         if not self.plays("momentum"):
             self.slots = ()
+            self._left_out.add("momentum")
         if nesterov and (not self.slots or self.plays("dampening")):
             raise ArgumentValueError(
                 f"nesterov=True needs a momentum and no dampening, and they are {momentum} and {dampening}"
@@ -249,9 +250,16 @@ class Adam(Optimizer):
         super().__init__(lr)
         for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
             self.schedule(name, beta, below=1.0)
-            self.schedule(f"correction of {name}", _Correction(self._schedules[name]))
         self.schedule("epsilon", epsilon)
         self.schedule("weight_decay", weight_decay)
+
+    def schedule(
+        self, name: str, value: float | DecayScheduler, least: float | None = 0.0, below: float | None = None
+    ) -> None:
+        """Enter a number, or set it anew, under a name, as `Optimizer.schedule`; the corrections follow theirs."""
+        super().schedule(name, value, least, below)
+        if name in ("beta_1", "beta_2"):
+            super().schedule(f"correction of {name}", _Correction(self._schedules[name]))
 
     def apply(self, param_name: str, param_value: NDArray, param_grad: NDArray) -> None:
         """Apply a gradient to a parameter, in place."""
