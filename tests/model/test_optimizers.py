@@ -160,6 +160,21 @@ def test_complex_parameters_go_along_their_gradients(make: Any) -> None:
     assert abs(gradients[z].item()) == pytest.approx(0.5, rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: opt.Adam(0.01), lambda: opt.AdamW(0.01), lambda: opt.RMSProp(0.01), lambda: opt.AdaGrad(0.01)]
+)
+def test_small_gradients_count_in_half_precision(make: Any) -> None:
+    found = []
+    for dtype in (np.float16, np.float32):
+        w, descent = weft.asarray(np.ones(3, dtype)), make()
+        w.requires_grad = True
+        for _ in range(3):
+            descent(weft.sum(w * weft.asarray(np.array([0.0, 1e-5, 1.0], dtype))))
+        assert w.dtype == dtype
+        found.append(w.numpy())
+    np.testing.assert_allclose(found[0], found[1], atol=2e-3)
+
+
 def test_schedules() -> None:
     rate = opt.ExponentialDecay(1.0, 2, 0.5, staircase=True)
     assert [rate(weft.asarray([float(at)])).item() for at in range(5)] == [1.0, 1.0, 0.5, 0.5, 0.25]

@@ -64,6 +64,8 @@ class Optimizer:
     slots: tuple[str, ...] = ()
     #: Whether the weight decay is added to gradients, and so goes into the states.
     _decays_gradients = True
+    #: Whether steps of parameters in half precision, and their states, are in single: small squares are 0 in half.
+    _widens = False
 
     def __init__(self, lr: float | DecayScheduler, dtype: npt.DTypeLike = np.float32) -> None:
         self.dtype = dtype_of(dtype)
@@ -185,7 +187,8 @@ class Optimizer:
         kept = self._kept[slot]
         found = kept.get(param_name)
         if found is None:
-            found = kept[param_name] = outside(lambda: namespace.zeros_like(param_value))
+            made = outside(lambda: namespace.zeros_like(param_value, self._wide(param_value.dtype)))
+            found = kept[param_name] = made
         elif found.shape != param_value.shape:
             raise ShapeError(
                 f"{type(self).__name__}: {slot} of {param_name!r} has the shape {found.shape}, and the parameter now has "
@@ -273,16 +276,21 @@ class Optimizer:
                 write(self._values[name], self._computed(schedule), 0)
 
     def _decayed(self, param_name: str, param_value: NDArray, param_grad: NDArray) -> NDArray:
-        """Return a gradient with the weight decay, in the parameter's dtype; ShapeError if it is none of the parameter."""
+        """Return a gradient with the weight decay, in the dtype of the step; ShapeError if it is none of the parameter."""
         if param_value.shape != param_grad.shape:
             raise ShapeError(
                 f"{type(self).__name__}: the gradient of {param_name!r} has the shape {param_grad.shape}, and the "
                 f"parameter {param_value.shape}"
             )
-        gradient = param_grad if param_grad.dtype == param_value.dtype else param_grad.astype(param_value.dtype)
+        dtype = self._wide(param_value.dtype)
+        gradient = param_grad if param_grad.dtype == dtype else param_grad.astype(dtype)
         if self._decays_gradients and self.plays("weight_decay"):
-            return gradient + self.value("weight_decay", param_value) * param_value
+            return gradient + self.value("weight_decay", gradient) * param_value
         return gradient
+
+    def _wide(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of the steps of a parameter."""
+        return np.dtype(np.float32) if self._widens and dtype.itemsize < 4 else dtype  # half precision
 
     # States in files.
 

@@ -128,6 +128,7 @@ class RMSProp(Optimizer):
     """
 
     slots = ("running_average",)
+    _widens = True
 
     def __init__(
         self,
@@ -145,11 +146,11 @@ class RMSProp(Optimizer):
         """Apply a gradient to a parameter, in place."""
         with no_grad():
             g = self._decayed(param_name, param_value, param_grad)
-            rho = self.value("rho", param_value)
+            rho = self.value("rho", g)
             average = self.slot("running_average", param_name, param_value)
             namespace.add(average * rho, (1 - rho) * _square(g), out=average)
-            root = namespace.sqrt(average + self.value("epsilon", param_value))
-            param_value -= self.value("lr", param_value) * (g / root)
+            root = namespace.sqrt(average + self.value("epsilon", g))
+            param_value -= self.value("lr", g) * (g / root)
 
 
 class AdaGrad(Optimizer):
@@ -181,6 +182,7 @@ class AdaGrad(Optimizer):
     """
 
     slots = ("history",)
+    _widens = True
 
     def __init__(
         self,
@@ -198,8 +200,8 @@ class AdaGrad(Optimizer):
             g = self._decayed(param_name, param_value, param_grad)
             history = self.slot("history", param_name, param_value)
             history += _square(g)
-            root = namespace.sqrt(history + self.value("epsilon", param_value))
-            param_value -= self.value("lr", param_value) * (g / root)
+            root = namespace.sqrt(history + self.value("epsilon", g))
+            param_value -= self.value("lr", g) * (g / root)
 
 
 class Adam(Optimizer):
@@ -238,6 +240,7 @@ class Adam(Optimizer):
     """
 
     slots = ("m", "v")
+    _widens = True
 
     def __init__(
         self,
@@ -265,15 +268,15 @@ class Adam(Optimizer):
         """Apply a gradient to a parameter, in place."""
         with no_grad():
             g = self._decayed(param_name, param_value, param_grad)
-            beta_1, beta_2 = self.value("beta_1", param_value), self.value("beta_2", param_value)
+            beta_1, beta_2 = self.value("beta_1", g), self.value("beta_2", g)
             m, v = self.slot("m", param_name, param_value), self.slot("v", param_name, param_value)
             namespace.add(m * beta_1, (1 - beta_1) * g, out=m)
             namespace.add(v * beta_2, (1 - beta_2) * _square(g), out=v)
-            root = namespace.sqrt(v / self.value("correction of beta_2", param_value))
-            step = (m / self.value("correction of beta_1", param_value)) / (root + self.value("epsilon", param_value))
+            root = namespace.sqrt(v / self.value("correction of beta_2", g))
+            step = (m / self.value("correction of beta_1", g)) / (root + self.value("epsilon", g))
             if not self._decays_gradients and self.plays("weight_decay"):
-                step = step + self.value("weight_decay", param_value) * param_value
-            param_value -= self.value("lr", param_value) * step
+                step = step + self.value("weight_decay", g) * param_value
+            param_value -= self.value("lr", g) * step
 
 
 class AdamW(Adam):
