@@ -248,3 +248,19 @@ def test_a_loop_in_a_file() -> None:
 def test_mistakes_are_named(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_dropout_in_a_loop_has_no_gradient_of_other_numbers(p: float) -> None:
+    x, s = sym.Variable("x"), sym.Variable("s")
+    _, last = sym.contrib.foreach(lambda row, state: (row, sym.Dropout(row * row, p=p) + state), x, s)
+    executor = last.simple_bind(x=(4, 3), s=(3,))
+    data = np.ones((4, 3), np.float32)
+    assert executor.forward(x=data)[0].tolist() == [4.0] * 3
+    if p:
+        with pytest.raises(weft.errors.GraphError, match=r"Dropout.* draws numbers in the body of"):
+            executor.forward(is_train=True, x=data)
+        return
+    executor.forward(is_train=True, x=data)
+    executor.backward()
+    assert executor.grad_dict["x"].tolist() == [[2.0] * 3] * 4

@@ -398,7 +398,7 @@ def _gradient_of(body: str, names: Sequence[str], prefix: str) -> tuple[Symbol, 
     """Return the symbol of a body's gradients, one for each input, and the names of its variables for the heads."""
     symbol = body_of(body).symbol
     for node in _ordered(symbol):
-        if not node.is_variable and _draws(node.op):
+        if not node.is_variable and _draws(node.op, node.attributes):
             raise GradientError(
                 f"the op {node.name!r} ({node.op.name}) draws numbers in the body of {prefix!r}, and the gradient, which computes the "
                 "body once more, would draw others: draw before, and give the body what was drawn"
@@ -410,9 +410,14 @@ def _gradient_of(body: str, names: Sequence[str], prefix: str) -> tuple[Symbol, 
     return found, [f"{prefix}_gradient{at}" for at in range(len(symbol))]
 
 
-def _draws(op: Any) -> bool:
-    """Return whether an op draws at each call: it is impure, and not for what its gradient could tell."""
-    return op.attribute("pure", None) is False and op.reads is None
+def _draws(op: Any, attributes: dict[str, Any]) -> bool:
+    """Return whether an op draws: what it says, else whether it is impure, and has no gradient or draws only where it trains."""
+    said = op.attribute("draws_trained", None)
+    if said is not None:
+        return bool(said(attributes))
+    pure = op.attribute("pure", None)
+    pure = pure(attributes) if callable(pure) else pure
+    return pure is False and (op.reads is None or op.attribute("draws_untrained", None) is not None)
 
 
 def _composed(symbol: Symbol, given: dict[str, Symbol]) -> list[Symbol]:

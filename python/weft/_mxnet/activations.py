@@ -284,4 +284,9 @@ def _always_drops(attributes: dict[str, Any]) -> bool:
     return bool(s.p > 0 and s.mode == "always")
 
 
+def _drops_in_training(attributes: dict[str, Any]) -> bool:
+    return bool(_dropout.read(attributes).p > 0)
+
+
 _dropout.set_attribute("draws_untrained", _always_drops)
+_dropout.set_attribute("draws_trained", _drops_in_training)
