@@ -102,6 +102,12 @@ def _power_exponent(x1: Any, x2: Any, y: Any) -> Any:
     return choose(equal(base, 0), 0.0, y * log(choose(equal(base, 0), 1.0, base)))
 
 
+def _over_square(x: Any, x1: Any, x2: Any) -> Any:
+    """Return x / (x1**2 + x2**2), without the squares: they may be too large, for integers above all."""
+    distance = hypot(x1, x2)
+    return x / distance / distance
+
+
 def _extreme(better: Callable[[Any, Any], Any], *, past_nan: bool) -> Gradient:
     """Return the rule of a maximum or a minimum: equal operands share the gradient in halves."""
 
@@ -293,7 +299,7 @@ add = binary(
 atan2 = arctan2 = binary(
     "atan2 arctan2", np.arctan2, "the angle of each point (x2, x1), in radians", "[0.0, 1.0]", "[1.0, 0.0]",
     "[0.        , 1.57079633]",
-    gradient=of_pair(lambda x1, x2, y: x2 / (x1 * x1 + x2 * x2), lambda x1, x2, y: -x1 / (x1 * x1 + x2 * x2)),
+    gradient=of_pair(lambda x1, x2, y: _over_square(x2, x1, x2), lambda x1, x2, y: -_over_square(x1, x1, x2)),
     cuda={"f": "atan2(a, b)"})
 bitwise_and = binary(
     "bitwise_and", np.bitwise_and, "the bitwise and of the elements", "[1, 6]", "[3, 3]", "[1, 2]", dunder="and",
