@@ -11,6 +11,7 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._ops.cumulative import diff
+from weft._ops.dtypes import astype
 from weft._ops.elementwise import equal, greater, less, maximum, minimum
 from weft._ops.indexing import take
 from weft._ops.joining import concat
@@ -243,9 +244,10 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis
 
 @gradient_of("interp", inputs=[0, 1, 2])
 def _of_interp(node: Any, grads: Any) -> Any:
-    x, xp, fp = node.inputs
-    answer: tuple[Any, ...] = vjp(partial(_lines, **node.attributes), x, xp, fp)[1](grads[0])
-    return answer
+    whole = [each.dtype.kind not in "fc" for each in node.inputs]
+    given = [astype(each, "float64") if is_whole else each for each, is_whole in zip(node.inputs, whole, strict=True)]
+    answer: tuple[Any, ...] = vjp(partial(_lines, **node.attributes), *given)[1](grads[0])
+    return tuple(None if is_whole else each for each, is_whole in zip(answer, whole, strict=True))
 
 
 def _lines(
