@@ -114,3 +114,34 @@ def test_second_derivatives(case: Case) -> None:
 
     wanted = (value(_STEP) - value(-_STEP)) / (2 * _STEP)
     assert _inner(_values(list(gradients)), moves) == pytest.approx(wanted, rel=2e-5, abs=2e-6)
+
+
+INTEGERS: dict[str, Any] = {
+    "atan2": weft.atan2,
+    "hypot": weft.hypot,
+    "divide": weft.divide,
+    "pow": lambda x, y: weft.pow(x / 20, y),
+    "vecdot": weft.vecdot,
+    "interp": lambda x, y: weft.interp(x, weft.asarray([0.0, 18.0, 40.0]), y),
+    "interp at integers": lambda x, y: weft.interp(y, weft.asarray([0.0, 18.0, 40.0]), x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_beside_an_operand_do_not_spoil_its_gradient(name: str, dtype: str) -> None:
+    x, y = weft.asarray([21.5, 17.25, 19.0]), np.array([20, 100, 17])
+    function = INTEGERS[name]
+    for first in (True, False):
+
+        def loss(x: Any, y: Any, first: bool = first) -> Any:
+            return weft.sum(function(x, y) if first or name.startswith("interp") else function(y, x) * 1.0)
+
+        whole = weft.asarray(y.astype(dtype))
+        found, wanted = (weft.grad(loss)(x, each).numpy() for each in (whole, whole.astype("float64")))
+        np.testing.assert_allclose(found, wanted, rtol=1e-2 if name == "pow" else 1e-12)
+
+
+def test_complex_numbers_beside_integers_have_the_gradient_of_their_product() -> None:
+    z, n = weft.asarray([1 + 2j, 3 - 1j]), weft.asarray([2, 3])
+    assert weft.grad(lambda z: weft.real(weft.vecdot(z, n)))(z).tolist() == [2.0, 3.0]

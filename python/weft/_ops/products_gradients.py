@@ -173,13 +173,12 @@ def _vecdot(node: Any, grads: Any) -> Any:
     """Sum conj(x1) x2 along an axis, which counts from the end if the numbers of axes differ."""
     x1, x2 = node.inputs
     axis = node.attributes["axis"]
-    a, b = _last(x1, axis), _last(x2, axis)
     g = apply("expand_dims", grads[0], axes=(-1,))
-    first = second = None
+    first = second = None  # each reads the other operand alone
     if needs(node, 0):
-        first = _fit_last(conjugate(g) * b, x1, axis)
+        first = _fit_last(conjugate(g) * _last(x2, axis), x1, axis)
     if needs(node, 1):
-        second = _fit_last(g * a, x2, axis)
+        second = _fit_last(g * _last(x1, axis), x2, axis)
     return first, second
 
 
