@@ -145,3 +145,15 @@ def test_integers_beside_an_operand_do_not_spoil_its_gradient(name: str, dtype: 
 def test_complex_numbers_beside_integers_have_the_gradient_of_their_product() -> None:
     z, n = weft.asarray([1 + 2j, 3 - 1j]), weft.asarray([2, 3])
     assert weft.grad(lambda z: weft.real(weft.vecdot(z, n)))(z).tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "nanmean", "nanvar"])
+def test_means_of_many_numbers_in_half_precision_have_gradients(name: str) -> None:
+    values = np.resize(np.array([-1.0, 0.5, 2.0]), 70_000)  # more than half precision counts
+
+    def gradient(dtype: str) -> np.ndarray[Any, Any]:
+        found = weft.grad(lambda x: getattr(weft, name)(x) * 1000)(weft.asarray(values, dtype=dtype))
+        assert found.dtype == dtype
+        return found.numpy()
+
+    np.testing.assert_allclose(gradient("float16"), gradient("float64"), rtol=5e-3, atol=1e-4)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import weft._ops.elementwise as e
+from weft._core import NDArray
+from weft._ops.dtypes import astype
 from weft._ops.manipulation_gradients import pad_axis
 from weft._ops.recurrence import recurrence
 from weft._ops.unbroadcast import apply, broadcast_like, cast_like, choose, conjugate, is_known, zeros_of
 from weft._registry.gradients import gradient_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _kept(g: Any, node: Any) -> Any:
@@ -56,7 +63,35 @@ def _sum(node: Any, grads: Any) -> Any:
 
 @gradient_of("mean", inputs=[1])
 def _mean(node: Any, grads: Any) -> Any:
-    return _answer(_spread(_kept(grads[0], node) / _count(node), _with_kept(node)), node)
+    return _answer(_spread(_kept(_wide(grads[0]), node) / _count(node), _with_kept(node)), node)
+
+
+def _wide(g: Any) -> Any:
+    """Return numbers that counts and sums do not leave: those of half precision end at 65504."""
+    return astype(g, np.float32) if isinstance(g, NDArray) and g.dtype == np.float16 else g
+
+
+class _Widened:
+    """A node as `_wide` has its first operand."""
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+        x, *others = node.inputs
+        self.inputs, self.attributes = (_wide(x), *others), node.attributes
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        return tuple(map(_wide, self._node.outputs))
+
+
+def _widely(rule: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the rule of a statistic, computed in single precision for operands in half."""
+
+    def wide(node: Any, grads: Any) -> Any:
+        found, *others = rule(_Widened(node), [_wide(grads[0])])
+        return (cast_like(found, node.inputs[0]), *others)
+
+    return wide
 
 
 class _with_kept:  # noqa: N801 - what a rule sees, seen otherwise
@@ -154,12 +189,14 @@ def _plain(node: Any) -> Any:
 
 
 @gradient_of("var", inputs=[0, 1])
+@_widely
 def _var(node: Any, grads: Any) -> Any:
     off, divisor = _centred(node)
     return _answer(_spread(_kept(grads[0], node) / divisor, _plain(node)) * off * 2, node)
 
 
 @gradient_of("std", inputs=[0, 1], outputs=[0])
+@_widely
 def _std(node: Any, grads: Any) -> Any:
     """Return zero for slices of equal elements."""
     off, divisor = _centred(node)
@@ -179,6 +216,7 @@ def _nansum(node: Any, grads: Any) -> Any:
 
 
 @gradient_of("nanmean", inputs=[0])
+@_widely
 def _nanmean(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     some = e.equal(x, x)
@@ -195,6 +233,7 @@ def _nanprod(node: Any, grads: Any) -> Any:
 
 
 @gradient_of("nanvar", inputs=[0])
+@_widely
 def _nanvar(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     off, divisor = _centred(node, e.equal(x, x))
@@ -202,6 +241,7 @@ def _nanvar(node: Any, grads: Any) -> Any:
 
 
 @gradient_of("nanstd", inputs=[0], outputs=[0])
+@_widely
 def _nanstd(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     off, divisor = _centred(node, e.equal(x, x))
