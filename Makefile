@@ -29,7 +29,7 @@ WORKFLOWS := .github/workflows
 # the packages, though it has none, features of dependencies are those of the wheel. CI tests the wheel that is released; there tests of Rust are built
 # with the checks of debugging.
 CRATES := $(addprefix -p weft-,engine shape plan graph array onednn kernels program cuda device mpi bindings) --features pyo3/extension-module
-RUST_PROFILE ?= $(if $(CI),test,checkout)
+RUST_PROFILE ?= $(if $(CI),checked,checkout)
 AS_WHEEL = $(if $(filter checkout,$(RUST_PROFILE)),$(PYTHON) .ci/wheel.py like)
 
 help: ## list the targets

@@ -57,11 +57,11 @@ __all__ = [
     "Variable",
     "Way",
     "_Answering",
-    "_StandIn",
     "_DeviceMemory",
     "_Memory",
     "_MpiCommunicator",
     "_MpiLibrary",
+    "_StandIn",
     "_TaskGraph",
     "_after_fork_child",
     "_after_fork_parent",
@@ -1026,9 +1026,7 @@ def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
 def vectors() -> tuple[str, list[str]]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
-def wrap(
-    array: np.ndarray[Any, Any], engine: Engine, *, own: bool = False, shared: bool = False
-) -> NDArray: ...
+def wrap(array: np.ndarray[Any, Any], engine: Engine, *, own: bool = False, shared: bool = False) -> NDArray: ...
 def push_compute(
     func: Callable[..., object],
     outputs: tuple[NDArray, ...],

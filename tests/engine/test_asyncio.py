@@ -67,7 +67,9 @@ def test_the_loop_runs_on_meanwhile(parallel: weft.Engine, gate: Gate) -> None:
 
 @pytest.mark.parametrize("on_limit", ["raise", "block"])
 @pytest.mark.parametrize("what", ["variable", "array"])
-def test_a_wait_takes_no_room(make_engine: MakeEngine, gate: Gate, on_limit: Literal["raise", "block"], what: str) -> None:
+def test_a_wait_takes_no_room(
+    make_engine: MakeEngine, gate: Gate, on_limit: Literal["raise", "block"], what: str
+) -> None:
     engine = make_engine(workers=2, max_pending_ops=2, on_limit=on_limit)
     x = weft.asarray([1.0], engine=engine) if what == "array" else engine.new_variable()
 

@@ -428,7 +428,10 @@ def test_what_was_recorded_is_not_waited_for_with_all_else(name: str) -> None:
         weft.wait()
         return y + float(values[0])
 
-    with pytest.raises(CaptureError, match=r"all ops .* while 'step' is recorded .*: 'fill' is recorded, not pushed, at .*test_traps\.py"):
+    with pytest.raises(
+        CaptureError,
+        match=r"all ops .* while 'step' is recorded .*: 'fill' is recorded, not pushed, at .*test_traps\.py",
+    ):
         step(ones())
     assert not values.any()
 

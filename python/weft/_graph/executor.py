@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -359,12 +359,12 @@ class Executor:
         if self._outputs is None:
             self.forward(is_train=is_train)
         values, schedule = self._values_forwards()
-        given = (
+        given: list[Any] = (
             [None] * len(self._heads)
             if out_grads is None
             else [out_grads]
             if not isinstance(out_grads, list | tuple)
-            else list(out_grads)
+            else list(cast("Any", out_grads))
         )
         if len(given) != len(self._heads):
             raise GraphError(

@@ -215,8 +215,9 @@ def _directions(layer: Any, directions: int) -> list[Any]:
         raise ArgumentTypeError(
             f"nn.rnn: weights is a list with a tuple (w_x, w_h, b_x, b_h) for each layer, and holds a {type(layer).__name__}"
         )
-    one = len(layer) == 4 and not isinstance(layer[0], list | tuple)  # parameters of one direction
-    found = [layer] if one else list(layer)
+    found: list[Any] = list(cast("Any", layer))
+    if len(found) == 4 and not isinstance(found[0], list | tuple):  # parameters of one direction
+        found = [found]
     if len(found) != directions or any(len(each) != 4 for each in found):
         raise ArgumentTypeError(
             f"nn.rnn: each layer has (w_x, w_h, b_x, b_h) for each of {directions} directions, and one has {len(found)}"

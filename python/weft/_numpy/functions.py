@@ -73,7 +73,9 @@ def _is_plain_copy(dst: Any, src: Any, casting: Any = "same_kind", where: Any = 
         raise ArgumentTypeError(
             f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} by the rule {casting!r}"
         )
-    if source.dtype.kind == "c" and dst.dtype.kind not in "cb":  # as asked for by casting="unsafe"; assignment would refuse
+    if (
+        source.dtype.kind == "c" and dst.dtype.kind not in "cb"
+    ):  # as asked for by casting="unsafe"; assignment would refuse
         if not ((dst._known or source._known) and tape_hears((dst, source))):
             return False
         source = real(source)
