@@ -213,3 +213,33 @@ def test_a_wait_starts_the_worker_that_could_not_start(script: RunScript) -> Non
         lifts.join()
     """)
     assert (done.returncode, done.stdout) == (0, "no thread yet\n1\n"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on addresses keeps threads from starting on Linux alone")
+def test_a_wait_inside_an_op_fails_where_no_thread_is_to_be_had(script: RunScript) -> None:
+    """It waits for an op that nobody is left to run."""
+    done = script("""
+        import resource
+        import weft
+
+        engine = weft.Engine(1)
+        x, y = engine.new_variable(), engine.new_variable()
+        ran = []
+        def inner():
+            ran.append(1)
+        def outer():
+            used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+            _, hard = resource.getrlimit(resource.RLIMIT_AS)
+            resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), hard))  # half a worker's stack
+            engine.push(inner, (), (y,))
+            engine.wait_for_var(y)
+        engine.push(outer, (), (x,))
+        try:
+            engine.wait_for_var(x, timeout=20)
+        except weft.errors.DeadlockError as error:
+            print(error)
+        engine.wait_for_var(y, timeout=20)
+        print(ran)
+    """)
+    assert done.stdout.startswith("1 ops wait inside ops already, and each holds a thread"), done.stdout + done.stderr
+    assert done.stdout.endswith("[1]\n"), done.stdout + done.stderr

@@ -468,3 +468,37 @@ def test_a_variable_that_recorded_ops_change_is_not_waited_for() -> None:
     with pytest.raises(CaptureError):
         step(ones())
     assert variable.is_ready()
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("part", ["cond", "scan"])
+def test_a_part_whose_array_was_written_to_since_has_no_gradient(part: str, outside: bool) -> None:
+    state = weft.asarray([1.0, 2.0, 3.0])
+
+    def loss(w: Any, *, writes: bool) -> Any:
+        y = state if outside else state * 1
+        if part == "cond":
+            z = weft.cond(w.sum() > 0, lambda v: v * v * y, lambda v: v, w)
+        else:
+            z, _ = weft.scan(lambda carry, _: (carry * y, None), w, weft.ones((2, 1)))
+        if writes:
+            y *= 1
+        return z.sum()
+
+    def plain(w: Any) -> Any:
+        y = state * 1
+        return (w * w * y if part == "cond" else w * y * y).sum()
+
+    w = weft.asarray([0.5, 0.7, 0.9])
+    wanted = weft.grad(plain)(w).tolist()
+    for step in (
+        weft.program(weft.grad(lambda w: loss(w, writes=False))),
+        weft.grad(weft.program(lambda w: loss(w, writes=False))),
+    ):
+        assert step(w).tolist() == pytest.approx(wanted)
+    for step in (
+        weft.program(weft.grad(lambda w: loss(w, writes=True))),
+        weft.grad(weft.program(lambda w: loss(w, writes=True))),
+    ):
+        with pytest.raises(weft.errors.GradientError, match="written"):
+            step(w)

@@ -38,7 +38,7 @@ pub enum EngineError {
         /// Labels of the ops that wait for each other.
         ops: Vec<String>,
     },
-    /// So many ops wait inside ops that no thread is left to stand in for one more.
+    /// So many ops wait inside ops that no thread is left to stand in for one more, or the system gives none.
     #[error(
         "{blocked} ops wait inside ops already, and each holds a thread; wait outside of ops, or push what comes after"
     )]

@@ -19,6 +19,7 @@ from weft._program.subrecordings import (
     KEPT,
     Again,
     Heard,
+    Referred,
     handle_of,
     heard_in,
     leaf_of,
@@ -81,7 +82,9 @@ def chosen(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any
     made = iter(one.part.or_else(choice, other.part))
     results = [next(made) if isinstance(x, NDArray) else x for x in one.leaves]
     if one.heard or other.heard:
-        _note(choice, later, args, (one.heard, other.heard), [x for x in results if isinstance(x, NDArray)])
+        referred = Referred("a branch of a cond", (*one.part.outside, *other.part.outside))
+        made_of = [x for x in results if isinstance(x, NDArray)]
+        _note(choice, later, args, (one.heard, other.heard), made_of, referred)
     return unflattened(one.returned, iter(results))
 
 
@@ -173,11 +176,12 @@ def _note(
     args: tuple[Any, ...],
     heard: tuple[Heard | None, Heard | None],
     results: Sequence[NDArray],
+    referred: Referred,
 ) -> None:
     """Note a heard choice on the tape."""
     outside = list(dict.fromkeys(entry for each in heard if each is not None for entry in each.outside))
     given = [x for x in map(as_array, arrays_of(args)) if x.dtype.kind in "fc"]
-    rule = _Again(choice, branches, args, outside)
+    rule = _Again(choice, branches, args, outside, referred)
     tape_note(rule, None, (*given, *outside), tuple(results), (1 << min(len(given), KEPT)) - 1, False)
 
 
@@ -192,11 +196,13 @@ class _Again(Again):
         branches: tuple[Callable[..., Any], Callable[..., Any]],
         args: tuple[Any, ...],
         outside: list[tuple[TapeNode, int]],
+        referred: Referred,
     ) -> None:
         self._choice, self._branches, self._args = choice, branches, args
-        self._outside = outside
+        self._outside, self._referred = outside, referred
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
+        self._referred.check()
         kept = iter(node.inputs)
         given = [
             found if x.dtype.kind in "fc" and isinstance(found := next(kept), NDArray) else x

@@ -17,6 +17,7 @@ from weft._program.subrecordings import (
     KEPT,
     Again,
     Heard,
+    Referred,
     as_arrays,
     form_of,
     handle_of,
@@ -33,7 +34,7 @@ from weft._tape.backward import Head, walk
 from weft._tape.checkpoints import bound_now
 from weft._tape.modes import listening, paused
 from weft._tape.pytree import class_of, unflattened
-from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -310,7 +311,7 @@ class _Again(Again):
         self._f, self._init, self._xs = f, init, xs
         self._kinds, self._heard = kinds, heard
         self._rows, self._reverse = rows, reverse
-        self._versions = [(x, x.version) for x in outside if x._recording is None]
+        self._referred = Referred("the body of a scan", outside)
         self._needs = [tape_entry(x) is not None for x in (*arrays_of(init), *arrays_of(xs))]
         self._kept: tuple[NDArray, ...] = ()
         self.places: tuple[list[int], list[int | None]] = ([], [])
@@ -327,12 +328,7 @@ class _Again(Again):
         return min(count, KEPT)
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:
-        for x, version in self._versions:
-            if x.version != version:
-                raise GradientError(
-                    f"an array of shape {x.shape} that the body of a scan refers to was written to since the scan, and its "
-                    "gradient needs the values from before: write to a copy, or pass the array as part of the carry"
-                )
+        self._referred.check()
         given, walked = self._values(node)
         saved = [*node.outputs[: min(len(self.places[0]), KEPT)], *self._kept]
         heard = not tape_paused()

@@ -13,6 +13,7 @@ from weft._program.record import inlining
 from weft._program.trees import leaves_of, replaced
 from weft._registry.op import get_op
 from weft._tape.checkpoints import outside_entries
+from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,6 +34,25 @@ class Heard:
     def nodes(self) -> list[TapeNode]:
         """The nodes of the entries, each once."""
         return list(dict.fromkeys(node for node, _ in self.outside))
+
+
+class Referred:
+    """The arrays from around it that a part refers to: its gradient computes it again, and needs them as they were."""
+
+    def __init__(self, what: str, arrays: Iterable[NDArray]) -> None:
+        self._what = what
+        self._known = [(x, None if x._recording else x.version, x._recorded_writes()) for x in arrays]
+
+    def check(self) -> None:
+        """Raise GradientError if one was written to since."""
+        for x, version, written in self._known:
+            now = x._recorded_writes()
+            is_later = now is not None and written is not None and now[0] == written[0] and now[1] != written[1]
+            if is_later or (version is not None and x.version != version):
+                raise GradientError(
+                    f"an array of shape {x.shape} that {self._what} refers to was written to since, and its gradient needs the "
+                    "values from before: write to a copy, or pass the array as an argument"
+                )
 
 
 def moment() -> int:

@@ -330,6 +330,19 @@ pub fn is_written(array: &Array) -> bool {
     with(|transcript| transcript.all().any(|transcript| transcript.calls.iter().any(writes))).unwrap_or(false)
 }
 
+/// How many calls of this thread's recording change an array's memory so far, behind a number of that recording; None if nothing is
+/// recorded.
+#[must_use]
+pub fn writes(array: &Array) -> Option<(usize, usize)> {
+    let writes = |call: &&Recorded| {
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
+    };
+    with(|transcript| {
+        let outermost = transcript.all().last().map_or(0, |whole| Arc::as_ptr(&whole.tag).addr());
+        (outermost, transcript.all().flat_map(|part| &part.calls).filter(writes).count())
+    })
+}
+
 /// Appends a call with checked arrays.
 pub(crate) fn append(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     append_parts(step, call.engine, call.arrays, call.variables, &call.options, call.at_arrays)

@@ -10,7 +10,7 @@
 //! | `_device`, `_elsewhere`, `_offset`, `_contiguous`, `_shares_buffer` | where the elements lie, and how |
 //! | `_place` | the number of its device, set by the copy or the call that makes it |
 //! | `_known`, `_heard` | the tape: whether it may know the value, whether it may hear an op |
-//! | `_recording`, `_is_recorded`, `_gone` | recordings: the one it belongs to, whether this thread's changes it, why it has no memory |
+//! | `_recording`, `_is_recorded`, `_recorded_writes`, `_gone` | recordings: the one it belongs to, whether this thread's changes it, how often, why it has no memory |
 //! | `_now`, `_was`, `_become` | tensors that move: the handle that stands for it, one on old memory, the move |
 
 use super::operand::Taken;
@@ -556,6 +556,11 @@ impl NDArray {
     /// Whether the recording of this thread makes or changes it.
     fn _is_recorded(&self, py: Python<'_>) -> bool {
         self.at(py, |own| recording::is_written(&own.inner))
+    }
+
+    /// How often the recording of this thread changes it so far, behind a number of that recording; None outside.
+    fn _recorded_writes(&self, py: Python<'_>) -> Option<(usize, usize)> {
+        self.at(py, |own| recording::writes(&own.inner))
     }
 
     /// Whether its elements lie row after row without gaps.

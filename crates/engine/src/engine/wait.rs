@@ -24,6 +24,8 @@ pub type Tick<'a> = &'a mut dyn FnMut() -> bool;
 /// How long a wait sleeps between two ticks, and without ticks between two looks whether a worker is still to be started.
 const TICK: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a wait inside an op goes on while the system gives no thread that could run what it waits for.
+const NO_THREAD: Duration = Duration::from_secs(2);
 /// Looks before a waiter sleeps, some 10 us together, and the one at which it helps.
 const LOOKS: u32 = 128;
 const HELP_AT: u32 = 48;
@@ -120,13 +122,21 @@ pub(super) fn park_until(
         }
         let _listed =
             Listed::new(core, Sleeping { what: name, subject: variable.map(NonNull::cast), place: wait.place });
-        let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
+        let stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
+        let mut stuck = None;
         loop {
             let next = Instant::now() + if wait.tick.is_some() { TICK } else { LOOK };
             if waiter.sleep(parker, Some(deadline.map_or(next, |deadline| deadline.min(next)))) {
                 return Ok(waiter);
             }
             core.pool().start_missing();
+            if let Some(blocked) = stand_in.as_ref().and_then(BlockedWorker::among_all) {
+                if stuck.get_or_insert_with(Instant::now).elapsed() > NO_THREAD {
+                    return give_up(&waiter, EngineError::TooManyWaits { blocked });
+                }
+            } else {
+                stuck = None;
+            }
             if let Some(tick) = &mut wait.tick
                 && !tick()
             {

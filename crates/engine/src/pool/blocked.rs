@@ -18,14 +18,22 @@ impl BlockedWorker {
         if lane.is_full() {
             return Err(lane.seats().count());
         }
-        lane.add_spare();
+        lane.block_worker();
         pool.wake_one(lane, true);
         Ok(Some(Self { pool: Arc::clone(&pool), lane: lane_number }))
     }
 }
 
+impl BlockedWorker {
+    /// How many workers of its lane are blocked, if these are all that there are, as the system gives no further thread.
+    pub(crate) fn among_all(&self) -> Option<usize> {
+        let lane = self.pool.lane(self.lane);
+        lane.is_stuck().then(|| lane.seats().count())
+    }
+}
+
 impl Drop for BlockedWorker {
     fn drop(&mut self) {
-        self.pool.lane(self.lane).remove_spare();
+        self.pool.lane(self.lane).unblock_worker();
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Lane {
     returned: Mutex<Vec<usize>>,
     /// Stand-ins that are no longer needed: so many workers are to retire.
     excess: AtomicUsize,
+    /// Workers that are blocked in waits.
+    blocked: AtomicUsize,
     /// Workers that have stepped aside.
     aside: AtomicUsize,
     /// Which queues go here: [`LENT`] ones, [`KEPT`] ones, or none yet.
@@ -45,6 +47,7 @@ impl Lane {
             taken: AtomicUsize::new(0),
             returned: Mutex::new(Vec::new()),
             excess: AtomicUsize::new(0),
+            blocked: AtomicUsize::new(0),
             aside: AtomicUsize::new(0),
             queues: AtomicU32::new(0),
             napping: AtomicBool::new(false),
@@ -213,13 +216,33 @@ impl Lane {
         self.claim_waking(true)
     }
 
-    /// One more worker may be awake: another one is blocked in a wait.
+    /// A worker is blocked in a wait: one more may be awake.
+    pub(crate) fn block_worker(&self) {
+        // ORDERING: a count, of use once it has not changed for long.
+        self.blocked.fetch_add(1, Ordering::Relaxed);
+        self.add_spare();
+    }
+
+    /// The blocked worker is back.
+    pub(crate) fn unblock_worker(&self) {
+        // ORDERING: as in block_worker().
+        self.blocked.fetch_sub(1, Ordering::Relaxed);
+        self.remove_spare();
+    }
+
+    /// Whether all workers that have a thread are blocked in waits, and another one could not be started.
+    pub(crate) fn is_stuck(&self) -> bool {
+        // ORDERING: as in block_worker().
+        self.lacks_worker() && self.blocked.load(Ordering::Relaxed) >= self.seats().count()
+    }
+
+    /// One more worker may be awake.
     pub(crate) fn add_spare(&self) {
         // ORDERING: SeqCst, with all changes of this word.
         self.idle.fetch_add(DORMANT, Ordering::SeqCst);
     }
 
-    /// The blocked worker is back: one worker is to retire.
+    /// One worker is to retire.
     pub(crate) fn remove_spare(&self) {
         // ORDERING: a count; a worker reads it when it has nothing else to do.
         self.excess.fetch_add(1, Ordering::Relaxed);
