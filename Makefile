@@ -105,7 +105,7 @@ wheel: $(VENV)/.stamp-wheel release ## leave an audited abi3 wheel in dist/
 
 docs: ## build the documentation into docs/_build/html, warnings being errors, and check it
 	$(call installed,docs demo test)
-	$(BIN)/python -P -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -P -m sphinx -W --keep-going -q -j auto -b html docs docs/_build/html
 	$(BIN)/python -P -m pytest -q tests/test_pages.py
 
 clean: ## remove everything that the other targets made
