@@ -219,7 +219,7 @@ class Inheriting(Named):
         return super().raw(x)
 
     def raw(self, x: Any) -> Any:
-        raise NotImplementedError
+        return x
 
 
 @pytest.mark.parametrize("name", ["by_a_variable", "by_two", "in_a_branch", "in_a_list", "by_super"])

@@ -83,8 +83,8 @@ def chosen(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any
     results = [next(made) if isinstance(x, NDArray) else x for x in one.leaves]
     if one.heard or other.heard:
         referred = Referred("a branch of a cond", (*one.part.outside, *other.part.outside))
-        made_of = [x for x in results if isinstance(x, NDArray)]
-        _note(choice, later, args, (one.heard, other.heard), made_of, referred)
+        arrays = [x for x in results if isinstance(x, NDArray)]
+        _note(choice, later, args, (one.heard, other.heard), arrays, referred)
     return unflattened(one.returned, iter(results))
 
 

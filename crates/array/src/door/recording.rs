@@ -33,6 +33,13 @@ pub struct Recorded {
     pub at_arrays: bool,
 }
 
+impl Recorded {
+    /// Whether it makes or changes an array's memory.
+    fn changes(&self, array: &Array) -> bool {
+        self.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
+    }
+}
+
 /// A recording so far.
 pub struct Transcript {
     tag: Arc<Tag>,
@@ -299,11 +306,10 @@ pub fn note_constant(buffer: &Arc<Buffer>) {
 /// Whether an array's values can be read while this thread records. They cannot if the recording makes or changes them;
 /// the error then is the name and the place of the call that does.
 pub fn look(array: &Array) -> Result<(), (String, u64)> {
-    let writes = |call: &&Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
-    };
     let looked = with_mut(|transcript| {
-        if let Some(call) = transcript.all().find_map(|transcript| transcript.calls.iter().rev().find(writes)) {
+        if let Some(call) =
+            transcript.all().find_map(|transcript| transcript.calls.iter().rev().find(|call| call.changes(array)))
+        {
             return Err((call.name.clone(), call.place));
         }
         if array.buffer().recording().is_some() {
@@ -324,22 +330,17 @@ pub fn look(array: &Array) -> Result<(), (String, u64)> {
 /// Whether the recording of this thread makes or changes an array's memory.
 #[must_use]
 pub fn is_written(array: &Array) -> bool {
-    let writes = |call: &Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
-    };
-    with(|transcript| transcript.all().any(|transcript| transcript.calls.iter().any(writes))).unwrap_or(false)
+    with(|transcript| transcript.all().any(|transcript| transcript.calls.iter().any(|call| call.changes(array))))
+        .unwrap_or(false)
 }
 
 /// How many calls of this thread's recording change an array's memory so far, behind a number of that recording; None if nothing is
 /// recorded.
 #[must_use]
 pub fn writes(array: &Array) -> Option<(usize, usize)> {
-    let writes = |call: &&Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
-    };
     with(|transcript| {
         let outermost = transcript.all().last().map_or(0, |whole| Arc::as_ptr(&whole.tag).addr());
-        (outermost, transcript.all().flat_map(|part| &part.calls).filter(writes).count())
+        (outermost, transcript.all().flat_map(|part| &part.calls).filter(|call| call.changes(array)).count())
     })
 }
 

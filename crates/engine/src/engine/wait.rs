@@ -81,9 +81,12 @@ pub struct StandIn {
 impl StandIn {
     /// None on a thread that is no worker; an error if too many workers wait already.
     pub fn begin() -> Result<Option<Self>, EngineError> {
-        let blocked = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
-        Ok(blocked.map(|blocked| Self { _blocked: blocked }))
+        Ok(blocked_worker()?.map(|blocked| Self { _blocked: blocked }))
     }
+}
+
+fn blocked_worker() -> Result<Option<BlockedWorker>, EngineError> {
+    BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })
 }
 
 /// Waits for the answer of a waiter that `enlist` makes known.
@@ -122,7 +125,7 @@ pub(super) fn park_until(
         }
         let _listed =
             Listed::new(core, Sleeping { what: name, subject: variable.map(NonNull::cast), place: wait.place });
-        let stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
+        let stand_in = blocked_worker()?;
         let mut stuck = None;
         loop {
             let next = Instant::now() + if wait.tick.is_some() { TICK } else { LOOK };

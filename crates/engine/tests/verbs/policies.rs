@@ -3,7 +3,7 @@
 use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -213,6 +213,14 @@ impl Single {
         *taken = true;
     }
 
+    /// Leaves it until the other op runs, and tells that it did.
+    fn leave_until(&self, wanted: &Receiver<()>, tell: &Sender<()>) {
+        self.leave();
+        wanted.recv().expect("the other op runs");
+        self.take();
+        tell.send(()).expect("the test listens");
+    }
+
     fn leave(&self) {
         *self.taken.lock().expect("no thread panics inside") = false;
         self.free.notify_one();
@@ -262,13 +270,7 @@ fn an_op_of_another_lane_that_was_pushed_at_a_shut_gate_runs_beside_the_next_one
     }
     let ((set, wanted), (tell, told)) = (channel::<()>(), channel());
     let single = Arc::clone(&host);
-    let waits = Inside(move || {
-        single.leave();
-        wanted.recv().expect("the other op runs");
-        single.take();
-        tell.send(()).expect("the test listens");
-    });
-    engine.op_of(waits).push().expect("an open engine");
+    engine.op_of(Inside(move || single.leave_until(&wanted, &tell))).push().expect("an open engine");
     let ((at, here), single) = (channel(), Arc::clone(&host));
     let takes = move |_: &mut OpContext<'_>| -> Answer {
         single.take();
@@ -312,13 +314,7 @@ fn an_op_in_order_that_was_pushed_at_a_shut_gate_runs_beside_the_drawn_one() {
     let engine = weft_engine::Engine::new(settings).expect("valid settings");
     host.take();
     let ((set, wanted), (tell, told), single) = (channel::<()>(), channel(), Arc::clone(&host));
-    let waits = Inside(move || {
-        single.leave();
-        wanted.recv().expect("the other op runs");
-        single.take();
-        tell.send(()).expect("the test listens");
-    });
-    engine.op_of(waits).push().expect("an open engine");
+    engine.op_of(Inside(move || single.leave_until(&wanted, &tell))).push().expect("an open engine");
     arrivals.recv().expect("the worker comes to the door");
     engine.op_of(InOrderInside(set)).push().expect("an open engine");
     host.leave();
